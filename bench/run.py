@@ -328,6 +328,13 @@ def task_all_reduce_row(runner, engine, size):
     return field(lines, f"task_{engine}_{size}", "over_gloo"), {}
 
 
+def ucx_row(runner, line, value):
+    """A sum between two tasks over UCX over the same by sockets or in memory."""
+    if runner.allowed < 2:
+        raise Skipped(f"needs 2 cores, {runner.allowed} allowed")
+    return field(runner.ours("bench_ucx_all_reduce"), line, value), {}
+
+
 def task_steps_row(runner, model, value):
     """A step of two tasks of one core, over one process of two, or with equal bits over without."""
     if runner.allowed < 2:
@@ -594,6 +601,12 @@ ROWS += [
      lambda r, e=_engine, s=_size: task_all_reduce_row(r, e, s))
     for _engine, _must, _aim in (("memory", 0.7, 0.3), ("sockets", 1.1, 0.95))
     for _size in ("4kb", "4mb", "64mb")
+]
+ROWS += [
+    (f"task_ucx_{_transport}_{_size}_{_over}", "x", _must, _aim,
+     lambda r, t=_transport, s=_size, o=_over: ucx_row(r, f"task_ucx_{t}_{s}", o))
+    for _transport, _over, _must, _aim in (("tcp", "over_sockets", 1.5, 1.0), ("posix", "over_memory", 1.3, 1.1))
+    for _size in ("4kb", "4mb")
 ]
 for _model, _must, _aim in (("mlp", 1.35, 1.15), ("cnn", 1.15, 1.05)):
     ROWS += [

@@ -18,7 +18,7 @@ using distribute::TaskId;
 enum class FrameType : uint8_t {
   kNone = 0,
   // To the coordinator.
-  kRegister,  // tasks[0], last known generation, flag: shrink
+  kRegister,  // tasks[0], last known generation, flag: shrink; name: network
   kBarrier,   // name, id: round
   kLate,      // name, id: the barrier timed out; value: seconds
   kPut,       // name, text

@@ -25,7 +25,8 @@ void ControlLink::coordinate(std::vector<TaskId> expected) {
                          .heartbeat_seconds = m_.heartbeat_seconds,
                          .dead_after_seconds = m_.options.dead_after_seconds,
                          .expected = std::move(expected),
-                         .asks_first = m_.takes_over()};
+                         .asks_first = m_.takes_over(),
+                         .network = m_.network};
   Lock lock(m_.mutex);
   const uint64_t serial = ++serial_;
   stream_.reset();

@@ -113,6 +113,14 @@ void Coordinator::received(int connection, const Frame& frame) {
   deliver();
 }
 
+namespace {
+
+const char* network_text(const std::string& network) {
+  return network.empty() ? "sockets" : network == "ucx" ? "UCX" : "another";
+}
+
+}  // namespace
+
 void Coordinator::enroll(int connection, const TaskId& id, const Frame& f) {
   const auto refuse = [&](errors::Code code, std::string why) {
     Frame r{.type = FrameType::kRefused, .code = static_cast<int32_t>(code)};
@@ -127,6 +135,14 @@ void Coordinator::enroll(int connection, const TaskId& id, const Frame& f) {
   }
   Task& t = found->second;
   const TaskEntry& entry = f.tasks[0];
+  if (f.name != options_.network) {
+    t.why = fmt::format(
+        "BERTH_TRANSPORT asks for {} on {} and for {} on {}; set it to the "
+        "same on all tasks",
+        network_text(f.name), id.str(), network_text(options_.network),
+        options_.self.str());
+    return refuse(errors::Code::kFailedPrecondition, t.why);
+  }
   const bool other = t.connection >= 0 && t.connection != connection;
   if (other && t.entry.incarnation != entry.incarnation) {
     if (t.silent > 3 * options_.heartbeat_seconds) {

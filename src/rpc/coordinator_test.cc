@@ -79,6 +79,26 @@ class Hall {
   std::unique_ptr<Coordinator> coordinator_;
 };
 
+TEST(Coordinator, RefusesATaskOfAnotherTransportByName) {
+  for (const char* network : {"ucx", "?"}) {
+    Hall h(2);
+    h.enroll(0, 0, 10);
+    (*h).connected(1, {"worker", 1});
+    Frame f{.type = FrameType::kRegister};
+    f.name = network;
+    f.tasks = {{{"worker", 1}, "h:2", "", "process 11", 11}};
+    (*h).received(1, f);
+    const Frame said = h.last(1);
+    EXPECT_EQ(said.type, FrameType::kRefused);
+    EXPECT_EQ(said.code, static_cast<int>(errors::Code::kFailedPrecondition));
+    EXPECT_NE(said.text.find("BERTH_TRANSPORT"), std::string::npos);
+    EXPECT_NE(said.text.find("worker:1"), std::string::npos) << said.text;
+    EXPECT_NE(h.last(0).type, FrameType::kGo);
+    h.enroll(1, 1, 11);  // by sockets, as the coordinator
+    EXPECT_EQ(h.last(0).type, FrameType::kGo);
+  }
+}
+
 TEST(Coordinator, GoesWhenAllAreThere) {
   Hall hall(2);
   hall.enroll(0, 0, 10);

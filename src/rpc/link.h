@@ -66,6 +66,8 @@ class Link {
   virtual bool same_host(const TaskId& task) const = 0;
   // The task's host_id(): every task groups the others by host in the same way.
   virtual std::string host_of(const TaskId& task) const = 0;
+  // Whether all tasks have addresses of this machine alone.
+  virtual bool loopback_only() const { return true; }
   // "worker:1 (10.0.0.2:2222)", for messages.
   virtual std::string name_of(const TaskId& task) const = 0;
   // JoinOptions::call_timeout_seconds.

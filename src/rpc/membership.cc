@@ -8,6 +8,7 @@
 
 #include "base/environment.h"
 #include "base/where.h"
+#include "rpc/message_port.h"
 
 namespace berth::rpc {
 
@@ -32,6 +33,26 @@ std::string secret_of(const JoinOptions& options) {
 }
 
 namespace {
+
+// What BERTH_TRANSPORT asks for, which must be there.
+std::string network_of(const JoinOptions& options, const TaskId& task) {
+  if (!transport_of_environment().ucx) return "";
+  if (!options.tls_ca.empty() || options.transport == "grpc") {
+    throw errors::InvalidArgument(
+        "BERTH_TRANSPORT asks for ucx, which does not encrypt, but "
+        "JoinOptions asks for gRPC or TLS for all traffic; unset the one or "
+        "the other");
+  }
+  require_ucx();
+  static std::once_flag said;
+  std::call_once(said, [&] {
+    std::fprintf(stderr,
+                 "berth: %s: sums between tasks go over UCX; calls (remote "
+                 "devices, parameter servers) and control go over sockets\n",
+                 task.str().c_str());
+  });
+  return "ucx";
+}
 
 std::vector<TaskId> places_of(const ClusterSpec& spec,
                               const std::vector<TaskId>& tasks) {
@@ -71,6 +92,7 @@ Membership::Membership(const ClusterResolver& resolver,
       rendezvous(resolver.rendezvous),
       options(std::move(join_options)),
       tls{options.tls_ca, options.tls_certificate, options.tls_key},
+      network(network_of(options, task)),
       places(places_of(spec, options.tasks)),
       cluster_hash(spec.hash()),
       incarnation(random_number()),
@@ -178,6 +200,18 @@ std::string Membership::address_of(const TaskId& of) const {
   if (found != table.end()) return found->second.address;
   const std::string& known = spec.task_address(of.job, of.index);
   return of == head() && !rendezvous.empty() ? rendezvous : known;
+}
+
+bool Membership::loopback_only() const {
+  if (options.secret.empty() && !tls) return true;
+  std::vector<std::string> addresses;
+  {
+    std::lock_guard lock(mutex);
+    for (const TaskId& t : tasks) addresses.push_back(address_of(t));
+  }
+  return std::all_of(addresses.begin(), addresses.end(), [](const auto& a) {
+    return !a.empty() && is_loopback(parse_endpoint(a));
+  });
 }
 
 std::string Membership::name_of(const TaskId& of) const {

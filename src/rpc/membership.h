@@ -59,6 +59,7 @@ struct Membership {
   std::vector<TaskId> ranks() const;
   std::string host_of(const TaskId& of) const;
   std::string name_of(const TaskId& of) const;
+  bool loopback_only() const;  // all addresses of tasks are of this machine
   std::optional<ClusterFailure> failed() const;
   // Throws what ended the cluster for a task that `to` refused.
   [[noreturn]] void raise_refusal(const TaskId& to,
@@ -79,6 +80,7 @@ struct Membership {
   const std::string rendezvous;
   JoinOptions options;
   const TlsFiles tls;
+  const std::string network;  // of sums: "ucx", or "" for sockets
   std::vector<TaskId> tasks;
   const std::vector<TaskId> places;  // that may coordinate, in this order
   std::atomic<size_t> head_at{0};    // of places

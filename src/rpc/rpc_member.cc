@@ -60,6 +60,7 @@ void RpcMember::enroll(bool shrink) {
   Frame f{.type = FrameType::kRegister, .flag = shrink};
   f.value = m_.elastic_min;
   f.code = m_.elastic_max;
+  f.name = m_.network;
   {
     std::lock_guard lock(m_.mutex);
     f.generation = m_.generation;

@@ -61,6 +61,7 @@ class RpcMember final : public cluster::Member, public Link {
   std::string host_of(const TaskId& task) const override {
     return m_.host_of(task);
   }
+  bool loopback_only() const override { return m_.loopback_only(); }
   std::string name_of(const TaskId& task) const override {
     return m_.name_of(task);
   }

@@ -13,6 +13,7 @@
 #include "berth/errors.h"
 #include "rpc/exchange/host_allreduce.h"
 #include "rpc/exchange/shared_memory_allreduce.h"
+#include "rpc/message_port.h"
 
 namespace berth::exchange {
 
@@ -75,6 +76,17 @@ class TaskExchange final : public cluster::Exchange {
   ExchangeCall next(Channel& c, ExchangeCall call, const Tag& tag);
   // Sets up what the first call of the channel needs.
   void prepare(Channel& c, Wait& wait);
+  // Runs `work` with the leaders of other hosts.
+  template <class Work>
+  void between_hosts(Channel& c, Work work) {
+    try {
+      work(*c.hosts);
+      c.hosts->end();
+    } catch (...) {
+      c.hosts->abandon();
+      throw;
+    }
+  }
   void sum_of_hosts(Wait& wait, Channel& c, int32_t slices, void* sum,
                     int64_t count, DType dtype);
 
@@ -137,7 +149,9 @@ void TaskExchange::all_reduce(void* data, int64_t count, DType dtype,
     c.shared_memory->sum(wait, {{&mine, 1}, 0, data, count, dtype, reduction});
   }
   if (travels() && leads()) {
-    c.hosts->all_reduce(wait, data, count, dtype, reduction);
+    between_hosts(c, [&](HostCollectives& hosts) {
+      hosts.all_reduce(wait, data, count, dtype, reduction);
+    });
   }
   if (shares() && travels()) {
     c.shared_memory->broadcast(wait, data,
@@ -185,7 +199,9 @@ void TaskExchange::ordered_sum(std::span<const SlicePart> parts, int32_t slices,
         wait,
         {c.inputs, slices, sum, count, dtype, Reduction::kSum, {0, slices}});
   } else if (travels()) {
-    c.hosts->ordered_sum(wait, c.inputs, slices, sum, count, dtype);
+    between_hosts(c, [&](HostCollectives& hosts) {
+      hosts.ordered_sum(wait, c.inputs, slices, sum, count, dtype);
+    });
   } else {
     std::vector<Slices> own;
     std::vector<const void*> in;
@@ -226,7 +242,9 @@ void TaskExchange::sum_of_hosts(Wait& wait, Channel& c, int32_t slices,
     sums.push_back({root, to});
   }
   if (leads()) {
-    c.hosts->ordered_sum(wait, sums, slices, sum, count, dtype);
+    between_hosts(c, [&](HostCollectives& hosts) {
+      hosts.ordered_sum(wait, sums, slices, sum, count, dtype);
+    });
   }
   c.shared_memory->broadcast(wait, sum, bytes, 0);
 }
@@ -286,7 +304,9 @@ void TaskExchange::all_gather(const void* data,
         c.bytes.back() += bytes_by_rank[r];
       }
     }
-    c.hosts->all_gather(wait, c.bytes, c.scratch.data());
+    between_hosts(c, [&](HostCollectives& hosts) {
+      hosts.all_gather(wait, c.bytes, c.scratch.data());
+    });
     packed = c.scratch.data();
     for (const std::vector<int>& ranks : peers_.hosts()) {
       for (const int r : ranks) {
@@ -322,7 +342,11 @@ void TaskExchange::broadcast(void* data, int64_t bytes, int root,
   const bool here = root_host == peers_.host();
   if (shares() && here)
     c.shared_memory->broadcast(wait, data, bytes, root_member);
-  if (travels() && leads()) c.hosts->broadcast(wait, data, bytes, root_host);
+  if (travels() && leads()) {
+    between_hosts(c, [&](HostCollectives& hosts) {
+      hosts.broadcast(wait, data, bytes, root_host);
+    });
+  }
   // The root's host, too, so that all hosts have equally many meetings.
   if (shares() && travels()) {
     here ? c.shared_memory->barrier(wait)
@@ -336,7 +360,9 @@ void TaskExchange::barrier(const Tag& tag) {
   Wait wait(peers_, c.state, call, seconds(tag));
   prepare(c, wait);
   if (shares()) c.shared_memory->barrier(wait);
-  if (travels() && leads()) c.hosts->meet(wait);
+  if (travels() && leads()) {
+    between_hosts(c, [&](HostCollectives& hosts) { hosts.meet(wait); });
+  }
   if (shares() && travels()) c.shared_memory->barrier(wait);
 }
 
@@ -375,8 +401,9 @@ std::unique_ptr<cluster::Exchange> make_exchange(
 
 std::unique_ptr<cluster::Exchange> make_exchange(Link& link) {
   exchange::ExchangeOptions options;
-  options.shared_memory =
-      environment_choice("BERTH_TRANSPORT", {"auto", "sockets"}) == "auto";
+  const Transport transport = transport_of_environment();
+  options.shared_memory = transport.memory;
+  options.ucx = transport.ucx;
   const std::string warn = environment("BERTH_WAIT_WARNING_SECONDS");
   if (!warn.empty()) {
     char* end = nullptr;

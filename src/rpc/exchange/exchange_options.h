@@ -36,6 +36,8 @@ enum class Algorithm : uint8_t {
 struct ExchangeOptions {
   // False: each task counts as a separate host.
   bool shared_memory = true;
+  // Between hosts by UCX instead of sockets.
+  bool ucx = false;
   Algorithm algorithm = Algorithm::kAuto;
   // After this time, and again at each multiple, a line names the awaited rank.
   double warn_after_seconds = 60;

@@ -2,10 +2,11 @@
 //
 //   exchange_process BOARD RANK HOSTS ELEMENTS TIMEOUT CALLS
 //
-// HOSTS: the host of each rank, as "001"; or, for a real cluster of workers,
-// "TRANSPORT/ADDRESS,ADDRESS...". TIMEOUT: seconds per call except the first,
-// which waits for all to start. Adds ELEMENTS float32 CALLS times (0: until
-// something ends it) and prints "ok", or the code and text of the error.
+// HOSTS: the host of each rank, as "001", or "u001" for UCX between hosts; or,
+// for a real cluster of workers, "TRANSPORT/ADDRESS,ADDRESS...". TIMEOUT:
+// seconds per call except the first, which waits for all to start. Adds
+// ELEMENTS float32 CALLS times (0: until something ends it) and prints "ok", or
+// the code and text of the error.
 
 #include <sys/prctl.h>
 
@@ -53,7 +54,8 @@ int run(Board& board, int rank, cluster::Exchange& exchange, int64_t count,
 std::shared_ptr<cluster::Member> join(const std::string& text, int rank) {
   const size_t slash = text.find('/');
   const std::string transport = text.substr(0, slash);
-  setenv("BERTH_TRANSPORT", transport == "sockets" ? "sockets" : "auto", 1);
+  setenv("BERTH_TRANSPORT", transport == "grpc" ? "auto" : transport.c_str(),
+         1);
   std::vector<std::string> addresses;
   for (size_t at = slash; at != std::string::npos;) {
     const size_t next = text.find(',', at + 1);
@@ -90,9 +92,11 @@ int main(int argc, char** argv) {
       return status;
     }
     std::vector<int> numbers;
-    for (const char c : hosts) numbers.push_back(c - '0');
+    for (const char c : hosts) {
+      if (c != 'u') numbers.push_back(c - '0');
+    }
     TestLink link(*board, rank, numbers, 60);
-    return work(*rpc::make_exchange(link, {}));
+    return work(*rpc::make_exchange(link, {.ucx = hosts[0] == 'u'}));
   } catch (const errors::Error& e) {
     std::printf("%s %s\n", errors::code_name(e.code()), e.what());
     return 0;

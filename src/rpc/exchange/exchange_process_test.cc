@@ -10,6 +10,7 @@
 
 #include "base/free_ports.h"
 #include "rpc/exchange/exchange_testing.h"
+#include "rpc/message_port.h"
 
 namespace berth::exchange {
 namespace {
@@ -19,7 +20,10 @@ class Processes {
   Processes(const std::string& hosts, int64_t elements, double timeout,
             int64_t calls, int ranks = 0)
       : fd_(Board::make_file()), board_(Board::map(fd_.fd())) {
-    if (ranks == 0) ranks = static_cast<int>(hosts.size());
+    if (ranks == 0) {
+      ranks = static_cast<int>(hosts.size() -
+                               std::count(hosts.begin(), hosts.end(), 'u'));
+    }
     for (int r = 0; r < ranks; ++r) {
       start({BERTH_EXCHANGE_PROCESS, std::to_string(fd_.fd()),
              std::to_string(r), hosts, std::to_string(elements),
@@ -172,6 +176,53 @@ TEST(ExchangeProcesses, SlowMembersOfAClusterAddAndNameWhomTheyLose) {
   expect_said(stopped, 3, 1,
               {"DEADLINE_EXCEEDED", "worker:1", "does not answer"});
 }
+
+// Transports of UCX that any container allows.
+class UcxProcesses : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    try {
+      rpc::require_ucx();
+    } catch (const errors::FailedPrecondition& e) {
+      GTEST_SKIP() << e.what();
+    }
+    setenv("UCX_TLS", GetParam(), 1);
+  }
+  void TearDown() override { unsetenv("UCX_TLS"); }
+};
+
+TEST_P(UcxProcesses, SlowAddAndNameAKilledOrStoppedRank) {
+  {
+    Processes p("u012", 150001, 30, 6);
+    for (int r = 0; r < 3; ++r) EXPECT_EQ(p.said(r), "ok\n");
+  }
+  for (const int64_t elements : {500, 400000}) {
+    SCOPED_TRACE(elements);
+    Processes p("u012", elements, 600, 0, 3);
+    p.wait_for_calls(3);
+    p.signal(1, SIGKILL);
+    expect_said(p, 3, 1, {"UNAVAILABLE", "worker:1: "});
+  }
+  Processes stopped("u012", 400000, 0.5, 0, 3);
+  stopped.wait_for_calls(2);
+  stopped.signal(1, SIGSTOP);
+  expect_said(stopped, 3, 1,
+              {"DEADLINE_EXCEEDED", "worker:1: ", "does not answer"});
+}
+
+TEST_P(UcxProcesses, SlowMembersOfAClusterAddAndNameWhomTheyLose) {
+  {
+    Processes p(cluster_of("ucx", 3), 70001, 30, 6, 3);
+    for (int r = 0; r < 3; ++r) EXPECT_EQ(p.said(r), "ok\n");
+  }
+  Processes killed(cluster_of("ucx", 3), 70001, 30, 0, 3);
+  killed.wait_for_calls(3);
+  killed.signal(2, SIGKILL);
+  expect_said(killed, 3, 2, {"UNAVAILABLE", "worker:2"});
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, UcxProcesses,
+                         testing::Values("tcp", "posix"));
 
 }  // namespace
 }  // namespace berth::exchange

@@ -26,7 +26,7 @@ constexpr auto kNever = std::chrono::hours(24 * 365);
 
 class MessageBuffer final : public tp::UnboundBuffer {
  public:
-  MessageBuffer(SocketMessages& messages, void* data, size_t bytes)
+  MessageBuffer(Messages& messages, void* data, size_t bytes)
       : UnboundBuffer(data, bytes), messages_(messages) {}
   ~MessageBuffer() override {
     if (posted_ > sent_ + received_) messages_.forget(box_);
@@ -70,14 +70,14 @@ class MessageBuffer final : public tp::UnboundBuffer {
     return bytes == kUnspecifiedByteCount ? size - offset : bytes;
   }
 
-  SocketMessages& messages_;
-  SocketMessages::Box box_;
+  Messages& messages_;
+  Messages::Box box_;
   size_t posted_ = 0, sent_ = 0, received_ = 0;
 };
 
 class WireAddress final : public tp::Address {
  public:
-  std::string str() const override { return "an authenticated socket"; }
+  std::string str() const override { return "a rank of the exchange"; }
   std::vector<char> bytes() const override { return {}; }
 };
 
@@ -111,7 +111,7 @@ class WirePair final : public tp::Pair {
 
 class MessageContext final : public tp::Context {
  public:
-  explicit MessageContext(SocketMessages& messages)
+  explicit MessageContext(Messages& messages)
       : tp::Context(messages.me(), messages.size()), messages_(messages) {}
   std::unique_ptr<tp::Pair>& getPair(int rank) override {
     return pairs_.at(rank) ? pairs_[rank] : createPair(rank);
@@ -125,20 +125,20 @@ class MessageContext final : public tp::Context {
   }
 
  private:
-  SocketMessages& messages_;
+  Messages& messages_;
 };
 
 class MessageDevice final : public tp::Device {
  public:
-  explicit MessageDevice(SocketMessages& messages) : messages_(messages) {}
-  std::string str() const override { return "authenticated sockets"; }
+  explicit MessageDevice(Messages& messages) : messages_(messages) {}
+  std::string str() const override { return "messages of the exchange"; }
   const std::string& getPCIBusID() const override { return bus_; }
   std::shared_ptr<tp::Context> createContext(int, int) override {
     return std::make_shared<MessageContext>(messages_);
   }
 
  private:
-  SocketMessages& messages_;
+  Messages& messages_;
   const std::string bus_;
 };
 
@@ -146,7 +146,7 @@ class MessageDevice final : public tp::Device {
 
 class Gloo::Context final : public gloo::Context {
  public:
-  explicit Context(SocketMessages& messages)
+  explicit Context(Messages& messages)
       : gloo::Context(messages.me(), messages.size()) {
     device_ = std::make_shared<MessageDevice>(messages);
     transportContext_ = device_->createContext(rank, size);
@@ -154,7 +154,7 @@ class Gloo::Context final : public gloo::Context {
   }
 };
 
-Gloo::Gloo(SocketMessages& messages)
+Gloo::Gloo(Messages& messages)
     : messages_(messages), context_(std::make_shared<Context>(messages)) {}
 
 Gloo::~Gloo() = default;

@@ -1,7 +1,7 @@
-// Gloo's collectives over a SocketMessages.
+// Gloo's collectives over Messages.
 //
 // Gloo's own devices open a port per pair to anyone; here its algorithms only
-// send and receive on authenticated sockets. Gloo's headers are included by the
+// send and receive what Messages carry. Gloo's headers are included by the
 // source only. One thread.
 
 #ifndef BERTH_RPC_EXCHANGE_GLOO_TRANSPORT_H_
@@ -11,14 +11,14 @@
 #include <memory>
 #include <span>
 
-#include "rpc/exchange/socket_messages.h"
+#include "rpc/exchange/messages.h"
 #include "rpc/exchange/sum.h"
 
 namespace berth::exchange {
 
 class Gloo {
  public:
-  explicit Gloo(SocketMessages& messages);
+  explicit Gloo(Messages& messages);
   ~Gloo();
 
   // In place. `tag`: different for each call.
@@ -31,7 +31,7 @@ class Gloo {
 
  private:
   class Context;
-  SocketMessages& messages_;
+  Messages& messages_;
   std::shared_ptr<Context> context_;
   Sums sums_;
 };

@@ -146,9 +146,9 @@ class HostCollectives::PartSum {
 
 HostCollectives::HostCollectives(Peers& peers, std::vector<int> leaders, int me)
     : peers_(peers),
-      messages_(peers, std::move(leaders), me),
-      gloo_(messages_),
-      size_(messages_.size()),
+      messages_(make_messages(peers, std::move(leaders), me)),
+      gloo_(*messages_),
+      size_(messages_->size()),
       me_(me) {}
 
 std::byte* HostCollectives::scratch(size_t bytes) {
@@ -158,19 +158,19 @@ std::byte* HostCollectives::scratch(size_t bytes) {
 
 void HostCollectives::send(int to, uint64_t slot, const void* data,
                            int64_t bytes) {
-  messages_.send(to, slot, data, static_cast<size_t>(bytes), sent_.box);
+  messages_->send(to, slot, data, static_cast<size_t>(bytes), sent_.box);
   ++sent_.count;
 }
 
 void HostCollectives::receive(int from, uint64_t slot, void* data,
                               int64_t bytes, Posted& p) {
-  messages_.receive(from, slot, data, static_cast<size_t>(bytes), p.box);
+  messages_->receive(from, slot, data, static_cast<size_t>(bytes), p.box);
   ++p.count;
 }
 
 // After ceil(log2 n) steps each has heard from all others, directly or not.
 void HostCollectives::meet(Wait& wait) {
-  messages_.begin(wait);
+  messages_->begin(wait);
   met_.clear();
   sent_.clear();
   uint64_t step = 0;
@@ -228,7 +228,7 @@ void HostCollectives::ordered_sum(Wait& wait, std::span<const Input> inputs,
 // `data_bytes`. Sets parts_, pieces_, in_.
 void HostCollectives::exchange_all(Wait& wait, std::span<const Input> inputs,
                                    int32_t slices, int64_t data_bytes) {
-  messages_.begin(wait);
+  messages_->begin(wait);
   const int64_t each =
       static_cast<int64_t>(sizeof(Slices)) * 2 + (data_bytes + 15) / 16 * 16;
   const int64_t room = each * std::max(slices, 1);
@@ -253,7 +253,7 @@ void HostCollectives::exchange_all(Wait& wait, std::span<const Input> inputs,
          static_cast<int64_t>(packed_.size()));
   }
   for (int i = 1; i < size_; ++i) {
-    messages_.wait_received(met_.box, i);
+    messages_->wait_received(met_.box, i);
     pieces_[met_.box.received[i - 1]] =
         static_cast<int>(met_.box.bytes[i - 1] / each);
   }

@@ -1,15 +1,16 @@
-// HostCollectives: combines data of several hosts over sockets, on one channel.
+// HostCollectives: combines data of several hosts by messages, on one channel.
 // One thread.
 
 #ifndef BERTH_RPC_EXCHANGE_HOST_ALLREDUCE_H_
 #define BERTH_RPC_EXCHANGE_HOST_ALLREDUCE_H_
 
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "rpc/exchange/gloo_transport.h"
+#include "rpc/exchange/messages.h"
 #include "rpc/exchange/shared_memory_allreduce.h"
-#include "rpc/exchange/socket_messages.h"
 #include "rpc/exchange/sum.h"
 
 namespace berth::exchange {
@@ -29,12 +30,15 @@ class HostCollectives {
   void broadcast(Wait& wait, void* data, int64_t bytes, int root);
   // Returns once all hosts have entered this call.
   void meet(Wait& wait);
+  // After each call that has returned, and after one that has thrown.
+  void end() { messages_->end(); }
+  void abandon() { messages_->abandon(); }
 
  private:
   class PartSum;
   // Messages that are on their way, and how many there are.
   struct Posted {
-    SocketMessages::Box box;
+    Messages::Box box;
     size_t count = 0;
     void clear() {
       box.clear();
@@ -51,11 +55,11 @@ class HostCollectives {
   void add(const SumRequest& s, void* out, int64_t count);
   void send(int to, uint64_t slot, const void* data, int64_t bytes);
   void receive(int from, uint64_t slot, void* data, int64_t bytes, Posted& p);
-  void wait_received(Posted& p) { messages_.wait_received(p.box, p.count); }
-  void wait_sent() { messages_.wait_sent(sent_.box, sent_.count); }
+  void wait_received(Posted& p) { messages_->wait_received(p.box, p.count); }
+  void wait_sent() { messages_->wait_sent(sent_.box, sent_.count); }
 
   Peers& peers_;
-  SocketMessages messages_;
+  const std::unique_ptr<Messages> messages_;
   Gloo gloo_;
   const int size_, me_;
   Sums sums_;

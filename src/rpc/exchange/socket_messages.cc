@@ -78,9 +78,7 @@ struct SocketMessages::Pair {
 };
 
 SocketMessages::SocketMessages(Peers& peers, std::vector<int> ranks, int me)
-    : peers_(peers),
-      ranks_(std::move(ranks)),
-      me_(me),
+    : Messages(peers, std::move(ranks), me),
       spins_(std::thread::hardware_concurrency() > 1),
       pairs_(ranks_.size()) {}
 
