@@ -93,23 +93,11 @@ void place_text(const PlaceArguments& o, PlaceInput& input) {
 
 void run(const PlaceArguments& o) {
   PlaceInput input;
-  const auto fail = [&](const char* kind, const std::exception& e) {
-    if (o.json) print_error(kind, e);
-  };
   try {
     input = read_place_input(o.graph, o.devices);
     place_text(o, input);
-  } catch (const UsageError& e) {
-    fail("BadInput", e);
-    throw;
-  } catch (const errors::Unimplemented& e) {
-    fail("Unimplemented", e);
-    throw;
-  } catch (const errors::InvalidArgument& e) {
-    fail("InvalidArgument", e);
-    throw;
   } catch (const std::exception& e) {
-    fail("Internal", e);
+    if (o.json) print_error(e);
     throw;
   }
 }

@@ -13,7 +13,9 @@
 
 #include "base/bytes_text.h"
 #include "base/compared_bytes.h"
+#include "berth/errors.h"
 #include "cli/colours.h"
+#include "cli/commands.h"
 #include "place/device_table.h"
 #include "place/explain.h"
 
@@ -207,6 +209,11 @@ Json conflict_json(const std::exception& error) {
   return list;
 }
 
+template <class E>
+bool is(const std::exception& error) {
+  return dynamic_cast<const E*>(&error) != nullptr;
+}
+
 }  // namespace
 
 void print(const Json& document) {
@@ -273,7 +280,12 @@ void print_text(const PlaceResult& r, bool full) {
   std::fwrite(out.data(), 1, out.size(), stdout);
 }
 
-void print_error(const char* kind, const std::exception& error) {
+void print_error(const std::exception& error) {
+  const char* kind = is<UsageError>(error)                  ? "BadInput"
+                     : is<errors::Unimplemented>(error)     ? "Unimplemented"
+                     : is<errors::InvalidArgument>(error)   ? "InvalidArgument"
+                     : is<errors::ResourceExhausted>(error) ? "ResourceExhausted"
+                                                            : "Internal";
   print({{"error",
           {{"kind", kind},
            {"message", error.what()},

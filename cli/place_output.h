@@ -35,8 +35,8 @@ struct PlaceResult {
 void print_text(const PlaceResult& result, bool full);
 Json to_json(const PlaceResult& result);
 
-// Prints {"error": ...}.
-void print_error(const char* kind, const std::exception& error);
+// Prints {"error": ...}; its kind is that of the exception.
+void print_error(const std::exception& error);
 
 }  // namespace berth::cli
 

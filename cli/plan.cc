@@ -29,7 +29,7 @@ struct PlanArguments {
   PlannerOptions planner;
   std::string effort = "1s", svg, out, compare;
   std::vector<std::string> what_if;
-  bool json = false;
+  bool json = false, parallel = false;
 };
 
 // Reads "1s", "500ms", "moves=100000".
@@ -120,23 +120,18 @@ int plan(const PlanArguments& o, PlanInput& input) {
 
 int run(PlanArguments& o) {
   PlanInput input;
-  const auto fail = [&](const char* kind, const std::exception& e) {
-    if (o.json) print_error(kind, e);
-  };
   try {
+    if (o.parallel) {
+      const distribute::ParallelPlan best = parallel_plan(o.input);
+      if (!o.out.empty()) write_file(o.out, best.json() + "\n");
+      const std::string text = o.json ? best.json() + "\n" : best.str();
+      std::fwrite(text.data(), 1, text.size(), stdout);
+      return 0;
+    }
     read_effort(o.effort, o.planner);
     return plan(o, input);
-  } catch (const UsageError& e) {
-    fail("BadInput", e);
-    throw;
-  } catch (const errors::InvalidArgument& e) {
-    fail("InvalidArgument", e);
-    throw;
-  } catch (const errors::Unimplemented& e) {
-    fail("Unimplemented", e);
-    throw;
   } catch (const std::exception& e) {
-    fail("Internal", e);
+    if (o.json) print_error(e);
     throw;
   }
 }
@@ -168,9 +163,18 @@ void add_plan(CLI::App& program) {
                    "2x faster\" (or slower), \"remove DEVICE\"; as often as "
                    "wanted")
       ->allow_extra_args(false);
-  plan->add_option("--out", o->out, "writes the plan file");
+  plan->add_option("-o,--out", o->out, "writes the plan file");
   plan->add_option("--svg", o->svg, "draws the plan");
   plan->add_flag("--json", o->json, "as JSON (docs/json.md)");
+  CLI::Option* parallel = plan->add_flag(
+      "--parallel", o->parallel,
+      "how to divide a training step over all devices: replicas, sharding, "
+      "divided layers, pipelines (docs/split-models.md)");
+  for (const char* other :
+       {"--objective", "--micro-batches", "--schedule", "--free-scopes",
+        "--effort", "--seed", "--threads", "--compare", "--what-if", "--svg"}) {
+    parallel->excludes(plan->get_option(other));
+  }
   plan->callback([o] { throw CLI::RuntimeError(run(*o)); });
 }
 

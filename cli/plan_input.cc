@@ -84,19 +84,27 @@ CostTable costs_of_input(const PlaceInput& in,
   return costs;
 }
 
+PricedGraph priced_graph(const PlanInputOptions& o, const std::string& text) {
+  const auto cluster = as_usage([&] { return cluster_of(o); });
+  PricedGraph priced;
+  priced.input = std::make_unique<PlaceInput>(
+      parse_place_input(o.file, text, devices_of(o, cluster)));
+  priced.costs =
+      as_usage([&] { return costs_of_input(*priced.input, cluster); });
+  return priced;
+}
+
 void read_graph(const PlanInputOptions& o, const std::string& text,
                 PlanInput& input) {
-  const auto cluster = as_usage([&] { return cluster_of(o); });
-  input.graph = std::make_unique<PlaceInput>(
-      parse_place_input(o.file, text, devices_of(o, cluster)));
+  PricedGraph priced = priced_graph(o, text);
+  input.graph = std::move(priced.input);
   const PlaceInput& in = *input.graph;
-  CostTable costs = as_usage([&] { return costs_of_input(in, cluster); });
   GraphProblemOptions options;
   options.keep_scopes = !o.free_scopes;
   if (o.objective == "throughput") options.model = PlanModel::kLoad;
   if (o.objective == "pipeline") options.model = PlanModel::kPipeline;
   input.problem =
-      problem_of(in.text.graph, in.options, std::move(costs), options);
+      problem_of(in.text.graph, in.options, std::move(priced.costs), options);
   if (input.problem.name.empty()) input.problem.name = base_name(o.file);
 }
 
@@ -145,6 +153,15 @@ void PlanInputOptions::add_to(CLI::App& command) {
       ->capture_default_str();
   command.add_flag("--free-scopes", free_scopes,
                    "devices that nodes ask for are a candidate, no condition");
+}
+
+PricedGraph read_priced_graph(const PlanInputOptions& o) {
+  const std::string text = read_graph_file(o.file);
+  if (!is_problem_file(o.file, text)) return priced_graph(o, text);
+  throw UsageError(fmt::format(
+      "--parallel: {} is a problem file, whose ops have no layers; expected a "
+      "graph text",
+      o.file));
 }
 
 void read_plan_input(const PlanInputOptions& o, PlanInput& input) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "berth/auto_strategy.h"
 #include "cli/place_input.h"
 #include "planner/problem.h"
 
@@ -29,6 +30,20 @@ struct PlanInput {
   std::unique_ptr<PlaceInput> graph;  // graph text that the problem refers to
   PlanProblem problem;
 };
+
+// A graph text with its devices, and what it costs there.
+struct PricedGraph {
+  std::unique_ptr<PlaceInput> input;
+  CostTable costs;
+};
+
+// Throws UsageError: no such file, no graph text, errors of readers.
+PricedGraph read_priced_graph(const PlanInputOptions& options);
+
+// What an AutoStrategy would choose (plan_parallel.cc). Throws UsageError, too,
+// for a file that is not a training step and more than 1,024 devices;
+// errors::ResourceExhausted if no plan fits.
+distribute::ParallelPlan parallel_plan(const PlanInputOptions& options);
 
 // Throws UsageError: no such file, no such format, errors of readers; and the
 // errors of problem_of(), after storing the graph in `input`.

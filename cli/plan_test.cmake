@@ -210,6 +210,69 @@ check(2 plan ${file} ${effort})
 expect("${err}" "converted by tools/plan_problem FILE > PROBLEM")
 file(WRITE ${file} "${chain}")
 
+# How to divide a step over devices. Two layers; alone a device takes 15,020 us. Over links of a second nothing
+# is sent: the first device has all, or the one that is twice as fast.
+set(step "berth-graph 1
+graph step
+op Dense (w: resource read, x: float32) -> (y)
+op Grad (x: float32 repeated) -> (g)
+op Update (w: resource write, g: float32) -> ()
+kernel Dense on GPU
+kernel Grad on GPU
+kernel Update on GPU
+node x = _Arg() {dtype = float32, index = 0, shape = shape[8,4]} -> float32[8,4]
+node a/w = VarHandleOp() {dtype = float32, shape = shape[4,4], shared_name = \"a/kernel\"} -> resource(float32)[4,4]
+node a/y = Dense(a/w:0, x:0) -> float32[8,4] time GPU 3000
+node b/w = VarHandleOp() {dtype = float32, shape = shape[4,4], shared_name = \"b/kernel\"} -> resource(float32)[4,4]
+node b/y = Dense(b/w:0, a/y:0) -> float32[8,4] time GPU 3000
+node l = Grad(b/y:0) -> float32[8,4] follows b/y time GPU 10
+node b/x = Grad(l:0, b/y:0) -> float32[8,4] follows b/y time GPU 3000
+node b/v = Grad(l:0, a/y:0) -> float32[4,4] follows b/y time GPU 3000
+node a/v = Grad(b/x:0, x:0) -> float32[4,4] follows a/y time GPU 3000
+node u = Update(a/w:0, a/v:0) time GPU 5
+node v = Update(b/w:0, b/v:0) time GPU 5
+return b/y:0
+")
+file(WRITE ${file} "${step}")
+function(write_machines latency second memory)
+  file(WRITE ${cluster} "{\"devices\": [{\"name\": \"GPU\", \"count\": 2, \"memory_bytes\": ${memory}},
+    {\"name\": \"GPU:2\", \"class\": \"second\", \"memory_bytes\": ${memory}}, {\"name\": \"CPU:0\"}],
+   \"classes\": [{\"name\": \"second\", \"type\": \"GPU\", \"speed\": ${second}}],
+   \"default_link\": {\"latency_us\": ${latency}, \"bandwidth_bytes_per_us\": 100000}}")
+endfunction()
+write_machines(1000000 1 0)
+check(0 plan ${file} --parallel --cluster ${cluster} --json -o ${plan})
+expect_json("${out}" "berth parallel plan 1" format)
+expect_json("${out}" "one device" choice kind)
+expect_json("${out}" 8 batch)
+file(READ ${plan} kept)
+if(NOT kept STREQUAL out)
+  message(FATAL_ERROR "-o wrote something else than --json printed")
+endif()
+write_machines(1000000 2 0)
+check(0 plan ${file} --parallel --cluster ${cluster})
+expect("${out}" "everything on GPU:2, batch 8: 7510 us per step" "no plan is under 7510 us" "GPU:2 holds" "% slower")
+write_machines(1 1 0)
+check(0 plan ${file} --parallel --cluster ${cluster} --json)
+expect_json("${out}" replicas choice kind)
+write_machines(1 1 100)  # less than a variable with its gradient
+check(1 plan ${file} --parallel --cluster ${cluster} --json)
+expect("${err}" "for batches of 8 fits; the closest, " "does not fit GPU:")
+expect_json("${out}" ResourceExhausted error kind)
+string(REPLACE "[8,4]" "[?,4]" any "${step}")
+file(WRITE ${file} "${any}")
+check(2 plan ${file} --parallel --cluster ${cluster})
+expect("${err}" "cannot be divided by layers: the shape of x is ")
+string(REGEX REPLACE "node (u|v) = [^\n]*\n" "" forward "${step}")
+file(WRITE ${file} "${forward}")
+check(2 plan ${file} --parallel --cluster ${cluster})
+expect("${err}" "no variable is read by a layer and updated by a gradient")
+check(2 plan ${file} --parallel --cluster ${cluster} --effort 2s)
+expect("${err}" "--parallel excludes --effort")
+file(WRITE ${file} "${chain}")
+check(2 plan ${file} --parallel)
+expect("${err}" "problem file, whose ops have no layers")
+
 # Bad arguments and bad files: code 2, a message, with --json also as data.
 function(check_bad message)
   check(2 plan ${ARGN} --json)

@@ -453,7 +453,7 @@ class AutoStrategy(Strategy):
 
     Chooses among one device, MirroredStrategy with shares and sharding, ModelParallel with layouts that it finds, and
     PipelineStrategy, also with divided layers; fit, evaluate and predict then are those of that strategy
-    (docs/split-models.md). Models are of berth.keras: those of the package Keras raise NotImplementedError, as run() does.
+    (docs/split-models.md). run() raises NotImplementedError.
 
     devices: names; all GPUs, else all CPU devices, by default. memory_bytes_per_device: 0 is the limit that a device
     has. most_micro_batches: of a pipeline. most_copies: between devices in a step; 0: any number. replicas, sharding,

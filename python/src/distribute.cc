@@ -6,6 +6,7 @@
 #include "berth/pipeline.h"
 #include "classes.h"
 #include "convert.h"
+#include "distribute/automatic/choose_plan.h"
 #include "distribute/pipeline/pipeline.h"
 #include "distribute/prediction/planned_step.h"
 #include "distribute/strategy/rebalance.h"
@@ -14,6 +15,7 @@
 #include "fits_report.h"
 #include "held.h"
 #include "keras/models/layer_state.h"
+#include "op/device_scope.h"
 #include "op/replica_scope.h"
 
 namespace berth::python {
@@ -120,8 +122,36 @@ StrategyPlan plan_of(const Strategy& s, const std::string& name,
   const auto step = steps_of(s.core(), name, std::move(step_of));
   const StepToPlan first = step(batch_size);
   const Free free;
+  choose_plan(*s.core(), first);
   return plan_batch(s.core(), first, step);
 }
+
+// Lets an AutoStrategy choose, unless it has.
+void choose_for(const Strategy& s, const std::string& name, nb::object step_of,
+                int64_t batch_size) {
+  const StepToPlan step =
+      steps_of(s.core(), name, std::move(step_of))(batch_size);
+  const Free free;
+  choose_plan(*s.core(), step);
+}
+
+// What optimizers make inside is for other variables.
+class SlotScope {
+ public:
+  SlotScope() = default;
+  SlotScope(const SlotScope&) = delete;
+  SlotScope& operator=(const SlotScope&) = delete;
+
+  void enter() {
+    push_scope(&scope_, {}, {});
+    scope_.kind = ScopeKind::kEngine;
+    scope_.device = nullptr;  // the strategy's choice
+  }
+  void leave() { pop_scope(&scope_); }
+
+ private:
+  DeviceScope scope_;
+};
 
 // Plans it for its memory, with a strategy or without.
 StepMemory fits_of(const Strategy* s, const std::string& name,
@@ -257,6 +287,7 @@ void add_strategy(nb::module_& m) {
           },
           nb::call_guard<Free>())
       .def("plan_step", &plan_of)
+      .def("choose_step", &choose_for)
       .def("start_shares", [](const Strategy& s) { start_shares(*s.core()); })
       .def("shares", [](const Strategy& s) { return s.core()->shares(); });
 }
@@ -301,6 +332,10 @@ void run_elastic(const MultiWorkerMirroredStrategy& s, nb::object train,
 }
 
 void add_strategies(nb::module_& m) {
+  nb::class_<SlotScope>(m, "SlotScope")
+      .def(nb::init<>())
+      .def("enter", &SlotScope::enter)
+      .def("leave", &SlotScope::leave);
   m.def(
       "mirrored_strategy",
       [](std::vector<std::string> devices, nb::handle shares, int slices,

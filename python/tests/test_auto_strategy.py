@@ -21,7 +21,7 @@ def losses(strategy):
 @pytest.mark.parametrize("options, kind", [
     ("", None),
     ("memory_bytes_per_device=1_600_000, replicas=False, divided_layers=False", "pipeline"),
-    ("memory_bytes_per_device=1_600_000, replicas=False, pipelines=False", "divided layers"),
+    ("memory_bytes_per_device=1_800_000, replicas=False, pipelines=False", "divided layers"),
 ])
 def test_the_choice_is_one_device_and_runs_again(run_script, tmp_path, options, kind):
     done = run_script(FIT + f"""

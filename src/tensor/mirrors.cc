@@ -45,10 +45,13 @@ Tensor handle_of(const VariableState& mirror) {
 
 Tensor make_mirror(const Tensor& home, Device& device, size_t number) {
   const VariableState& h = variable_state(home);
+  const std::string name = fmt::format("{}/replica_{}", h.name, number);
   Tensor mirror =
-      make_variable(device, fmt::format("{}/replica_{}", h.name, number),
-                    h.dtype, h.shape, h.trainable, h.site);
+      h.storage
+          ? make_variable(device, name, h.dtype, h.shape, h.trainable, h.site)
+          : make_unbacked_variable(device, name, h.dtype, h.shape);
   VariableState& m = variable_state(mirror);
+  m.trainable = h.trainable;
   m.synchronization = h.synchronization;
   m.aggregation = h.aggregation;
   m.strategy = h.strategy;

@@ -111,10 +111,13 @@ std::vector<Tensor> divide(const Tensor& home,
   std::vector<Tensor> made;
   for (size_t k = 0; k < devices.size(); ++k) {
     const auto [begin, shape] = part_of(h, k, devices.size(), shares);
-    made.push_back(make_variable(*devices[k],
-                                 fmt::format("{}/shard_{}", h.name, k), h.dtype,
-                                 shape, h.trainable, h.site));
+    const std::string name = fmt::format("{}/shard_{}", h.name, k);
+    made.push_back(
+        h.storage ? make_variable(*devices[k], name, h.dtype, shape,
+                                  h.trainable, h.site)
+                  : make_unbacked_variable(*devices[k], name, h.dtype, shape));
     VariableState& s = variable_state(made.back());
+    s.trainable = h.trainable;
     s.strategy = h.strategy;
     s.home = home.impl();
     s.shard_begin = begin;

@@ -29,6 +29,10 @@ bool move_variable(const Tensor& handle, Device& device, const void* strategy) {
   const std::unique_lock lock(state.mutex);
   if (state.device == &device) return true;
   if (!can_move(state, strategy)) return false;
+  if (!state.storage) {  // of a plan that is never run
+    state.device = handle.impl()->device = &device;
+    return true;
+  }
   const size_t size = state.size_bytes();
   BlockRef fresh = BlockRef::adopt(allocate_lasting(device.allocator(), size));
   name_holder(fresh.get(),

@@ -43,6 +43,12 @@ def process_id():
     return 0
 
 
+def divides(strategy):
+    """Whether a strategy divides traced steps on whole batches, by layers or by examples; others run replicas."""
+    kinds = tf.distribute.PipelineStrategy, tf.distribute.ModelParallel, tf.distribute.AutoStrategy, tf.distribute.PlannedStrategy
+    return isinstance(strategy, kinds) or getattr(strategy, "sharding", "none") != "none"
+
+
 _strategies = {}
 
 
@@ -86,7 +92,8 @@ def lay_out(variable):
     """Divides a variable that was made in an open ModelParallel as its layout says: its own, or that of the map."""
     from keras.src.distribution import distribution_lib
     strategy = tf.distribute.get_strategy()
-    if getattr(strategy, "layout_map", None) is None:
+    planned = isinstance(strategy, tf.distribute.PlannedStrategy)
+    if getattr(strategy, "layout_map", None) is None and not planned:
         return
     chosen = distribution_lib.distribution()
     if variable._layout is None and isinstance(chosen, distribution_lib.ModelParallel):
@@ -97,7 +104,9 @@ def lay_out(variable):
             _core.lay_out(strategy.__berth__, variable._value, axes)
         return
     axis = _core.split_axis(variable._value)  # by the strategy's own map
-    if axis >= 0:
+    if axis >= 0 and planned:
+        variable._layout = tuple("model" if d == axis else None for d in range(len(variable.shape)))
+    elif axis >= 0:
         names = strategy.layout_map.mesh.dim_names
         divides = next(n for n in names if n != strategy.batch_dim_name and strategy.layout_map.mesh.dim_size(n) > 1)
         variable._layout = tuple(divides if d == axis else None for d in range(len(variable.shape)))

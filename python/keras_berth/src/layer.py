@@ -25,6 +25,11 @@ def _model_and_divided():
     return getattr(_thread, "model", None), getattr(_thread, "is_divided", False)
 
 
+def is_divided():
+    """Whether the step that runs on this thread is one that a strategy divides."""
+    return _model_and_divided()[1]
+
+
 class BerthLayer:
     """The mixin of keras.Layer: its path names its ops, "block/dense/MatMul".
 

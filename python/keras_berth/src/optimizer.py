@@ -7,7 +7,9 @@ from keras.src.backend.common.stateless_scope import in_stateless_scope
 from keras.src.optimizers import base_optimizer
 
 from keras_berth.src import distribution_lib
+from keras_berth.src.layer import is_divided
 from keras_berth.src.ops.sparse import SPARSE
+from keras_berth.src.variable import slots
 
 _ops = _core.ops
 
@@ -17,13 +19,14 @@ class BerthOptimizer(base_optimizer.BaseOptimizer):
         """A slot is where its variable is."""
         held = getattr(reference_variable, "_value", None)
         apart = isinstance(held, _core.Variable) and not _core.has_strategy() and distribution_lib.strategy() is None
-        with tf.device(held.device) if apart else contextlib.nullcontext():
+        with tf.device(held.device) if apart else contextlib.nullcontext(), slots():
             return super().add_variable_from_reference(reference_variable, *args, **kwargs)
 
     def apply_gradients(self, grads_and_vars):
         """Steps that depend on a condition are made once for all replicas, which do not meet inside of one."""
         grads_and_vars = list(grads_and_vars)
-        _core.check_update_context([getattr(v, "_value", v) for _, v in grads_and_vars])
+        if not is_divided():  # a step on a whole batch
+            _core.check_update_context([getattr(v, "_value", v) for _, v in grads_and_vars])
         conditional = self.gradient_accumulation_steps or self.use_ema or hasattr(self, "inner_optimizer")
         if _core.replica_id() is None or not conditional:
             return super().apply_gradients(grads_and_vars)

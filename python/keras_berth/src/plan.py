@@ -18,6 +18,12 @@ def plan_of(model, strategy, batch):
     return strategy.__berth__.plan_step("train_step", step_of, examples)
 
 
+def choose_for(model, strategy, batch):
+    """Lets an AutoStrategy choose by the training step on this batch."""
+    examples, step_of = _steps(model, strategy, batch)
+    strategy.__berth__.choose_step("train_step", step_of, examples)
+
+
 def fits(model, strategy, batch, memory):
     """What model.fits() says; strategy: None where there is none."""
     examples, step_of = _steps(model, strategy, batch)

@@ -5,6 +5,7 @@ import warnings
 import berth as tf
 import numpy as np
 from berth import _core
+from berth._placement import save_text
 from keras.src import callbacks as callbacks_module
 from keras.src import optimizers as optimizers_module
 from keras.src import tree, utils
@@ -19,7 +20,7 @@ from keras_berth.src import distribution_lib, losses
 from keras_berth.src.elastic import ElasticFit
 from keras_berth.src.epoch import Epochs, NoBatches, is_text, tensors
 from keras_berth.src.layer import steps_of
-from keras_berth.src.plan import fits, plan_of
+from keras_berth.src.plan import choose_for, fits, plan_of
 from keras_berth.src.steps import ScheduledStep, Step
 
 
@@ -33,18 +34,7 @@ class BerthTrainer(base_trainer.Trainer):
         self._last_step = None
         strategy = tf.distribute.get_strategy() if tf.distribute.has_strategy() else None
         self._strategy = strategy or distribution_lib.strategy()
-        divides = isinstance(self._strategy, (tf.distribute.PipelineStrategy, tf.distribute.ModelParallel))
-        self._divider = self._strategy if divides else None
-        if getattr(self._strategy, "sharding", "none") != "none":
-            raise NotImplementedError("MirroredStrategy: models of the package Keras do not train with sharding yet; those of "
-                                      "berth.keras do (`python -m berth --own-keras`, docs/split-models.md)")
-        if isinstance(self._strategy, (tf.distribute.AutoStrategy, tf.distribute.PlannedStrategy)):
-            raise NotImplementedError(f"{type(self._strategy).__name__}: models of the package Keras are not divided by a plan yet; "
-                                      "those of berth.keras are (`python -m berth --own-keras`, docs/split-models.md)")
-        if isinstance(self._strategy, tf.distribute.ModelParallel) and self._strategy.num_replicas_in_sync > 1:
-            raise NotImplementedError(f"ModelParallel: a mesh with {self._strategy.num_replicas_in_sync} replicas; models of the "
-                                      "package Keras are not divided by batch besides their layers yet, those of berth.keras "
-                                      "are (`python -m berth --own-keras`, docs/split-models.md)")
+        self._divider = self._strategy if distribution_lib.divides(self._strategy) else None
         self._on_servers = hasattr(self._strategy, "servers_of")
 
     @property
@@ -189,6 +179,9 @@ class BerthTrainer(base_trainer.Trainer):
                 self._build_by_values(tensors(first))
             else:
                 self._symbolic_build(data_batch=first)
+        undecided = isinstance(self._strategy, tf.distribute.AutoStrategy) and self._strategy.chosen is None
+        if undecided and self.optimizer is not None:
+            choose_for(self, self._strategy, first)
 
     def _symbolic_build(self, *args, **kwargs):
         with steps_of(self):
@@ -414,6 +407,10 @@ class BerthTrainer(base_trainer.Trainer):
     def plan_text(self, stage="plan"):
         """The last step function as text: stage "trace", "optimize", "place" or "plan"."""
         return self._reported().plan_text(stage)
+
+    def save_graph(self, path, stage="optimize"):
+        """Writes plan_text(stage) to a file, for `berth plan` and `berth place`; after train_on_batch() it is one step."""
+        save_text(path, self.plan_text(stage))
 
 
 def _norms(weights, gradients, scale):

@@ -15,7 +15,7 @@ _AGGREGATION = {"none": 3, "sum": 1, "mean": 2, "only_first_replica": 3}
 _SYNCHRONIZATION = {"auto": 0, "none": 1, "on_write": 2, "on_read": 3}
 
 
-_scopes = threading.local()  # .without: in without_metrics()
+_scopes = threading.local()  # .without: in without_metrics(); .slots: in slots()
 
 
 @contextlib.contextmanager
@@ -26,6 +26,26 @@ def without_metrics():
         yield
     finally:
         _scopes.without = False
+
+
+@contextlib.contextmanager
+def slots():
+    """Inside, on this thread, variables are an optimizer's, for others: a strategy may divide them."""
+    _scopes.slots = True
+    try:
+        yield
+    finally:
+        _scopes.slots = False
+
+
+@contextlib.contextmanager
+def _slot_scope():
+    scope = _core.SlotScope()
+    scope.enter()
+    try:
+        yield
+    finally:
+        scope.leave()
 
 
 class Variable(KerasVariable):
@@ -41,9 +61,13 @@ class Variable(KerasVariable):
             return
         strategy = None if _core.has_strategy() else distribution_lib.strategy()
         with init_scope(), contextlib.nullcontext() if strategy is None else strategy.scope():
-            self._value = _core.Variable(value, trainable=self._trainable, name=self._path, dtype=self._dtype,
-                                         synchronization=_SYNCHRONIZATION[self._synchronization],
-                                         aggregation=_AGGREGATION[self._aggregation])
+            # A step that is divided has one of each variable, metrics included.
+            divided = _core.has_strategy() and distribution_lib.divides(tf.distribute.get_strategy())
+            slot = divided and getattr(_scopes, "slots", False)
+            with _slot_scope() if slot else contextlib.nullcontext():
+                self._value = _core.Variable(value, trainable=self._trainable, name=self._path, dtype=self._dtype,
+                                             synchronization=0 if divided else _SYNCHRONIZATION[self._synchronization],
+                                             aggregation=_AGGREGATION[self._aggregation])
             if _core.has_strategy():
                 distribution_lib.lay_out(self)
 

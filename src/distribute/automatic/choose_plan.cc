@@ -4,12 +4,17 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 
 #include "base/bytes_text.h"
+#include "base/no_reports.h"
 #include "base/where.h"
 #include "berth/errors.h"
+#include "device/device_manager.h"
 #include "distribute/automatic/read_step.h"
 #include "distribute/pipeline/schedule.h"
+#include "distribute/prediction/planned_step.h"
+#include "distribute/strategy/fit_rewrite.h"
 #include "distribute/strategy/ignored_launcher.h"
 #include "distribute/strategy/undecided.h"
 #include "function/trace_call.h"
@@ -156,6 +161,167 @@ std::unique_ptr<StrategyCore> core_of_choice(const ParallelPlan::Choice& c,
   throw errors::Internal("a plan of no kind");
 }
 
+namespace {
+
+[[noreturn]] void nothing_fits(const ModelChain& chain,
+                               const SearchResult& found,
+                               const std::string& who) {
+  throw errors::ResourceExhausted(fmt::format(
+      "{}: no plan of {} for batches of {} fits; the closest, {}, {}; expected "
+      "a smaller batch, more devices, or more memory",
+      who, found.candidates, chain.batch,
+      choice_of(chain, found.best.front()).str(),
+      does_not_fit(chain, found.best.front())));
+}
+
+// What each device of a choice holds, by the plan of its step: split, placed
+// and compiled as the chosen strategy would, with variables that have no
+// memory.
+std::vector<StepMemory::Device> built_memory(
+    const StrategyCore& core, const StepToRead& step, int slices,
+    const ParallelPlan::Choice& choice) {
+  const NoReports quiet;
+  const Undecided& open = *core.undecided();
+  const auto trial =
+      std::make_shared<StrategyCore>(choice.devices, open.options, open.site);
+  Graph graph = step.graph;
+  std::map<const VariableState*, Tensor> twins;
+  for (auto& [own, twin] :
+       replace_variables(graph, DeviceManager::get().host())) {
+    variable_state(twin).strategy = trial.get();
+    twins.emplace(&variable_state(own), twin);
+  }
+  for (const Undecided::Adopted& v : open.adopted()) {
+    const auto it = twins.find(&variable_state(v.handle));
+    if (it != twins.end()) trial->undecided()->adopt(it->second, v.engine);
+  }
+  trial->undecided()->note_updates(graph);
+  trial->become(*core_of_choice(choice, open.site), nullptr);
+  for (const std::string& path : step.paths) {
+    trial->device_of_layer(path.c_str());
+  }
+  const StepMemory memory = memory_of_graph(
+      graph,
+      {.name = graph.name, .rewrite = fit_rewrite(trial, {.slices = slices})},
+      step.shapes, step.memory_bytes, true);
+  std::vector<StepMemory::Device> all;
+  for (const std::string& name : choice.devices) {
+    all.push_back({name});
+    for (const StepMemory::Device& d : memory.devices) {
+      if (d.device == name) all.back() = d;
+    }
+  }
+  return all;
+}
+
+// Looks for the best plan whose step holds what its devices have, by the plan
+// of the step. Predictions of bytes choose which steps are built.
+class BuiltSearch {
+ public:
+  BuiltSearch(const StrategyCore& core, const StepToRead& step, int slices)
+      : core_(core),
+        step_(step),
+        slices_(slices),
+        chain_(read_step(step)),
+        limits_(limits_of(core.undecided()->options, slices)) {}
+
+  ParallelPlan run() {
+    SearchResult found = search_plans(chain_, limits_);
+    while (const ParallelCandidate* c = to_build(found)) {
+      build(*c);
+      found = search_plans(chain_, limits_);
+    }
+    ParallelCandidate& best = found.best.front();
+    if (best.fits() && !is_certain(best)) use_built(best);
+    if (best.fits() && is_certain(best)) return plan_of_search(chain_, found);
+    nothing_fits(chain_, found,
+                 "AutoStrategy" + where_text(nullptr, core_.undecided()->site));
+  }
+
+ private:
+  bool is_built(const ParallelCandidate& c) const {
+    return std::any_of(limits_.built.begin(), limits_.built.end(),
+                       [&](const auto& b) { return b.is_as(c); });
+  }
+
+  // Whether its bytes are known, or so far below limits that it does not matter
+  // how far predictions are off.
+  bool is_certain(const ParallelCandidate& c) const {
+    return is_built(c) || !exceeds(c, kSure);
+  }
+
+  // Whether a device is predicted to hold more than that share of its limit.
+  bool exceeds(const ParallelCandidate& c, double share) const {
+    for (size_t d = 0; d < c.devices.size(); ++d) {
+      const auto at = static_cast<size_t>(c.devices[d]);
+      const auto limit =
+          static_cast<double>(chain_.machine.devices[at].memory_limit);
+      if (limit > 0 && static_cast<double>(c.peak_bytes[d]) > share * limit) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Once of each kind one that predictions reject, then the best; null: enough.
+  const ParallelCandidate* to_build(const SearchResult& found) const {
+    if (limits_.built.size() >= kMostBuilt) return nullptr;
+    for (const ParallelCandidate& c : found.near) {
+      const bool known = std::any_of(
+          limits_.built.begin(), limits_.built.end(),
+          [&](const ParallelCandidate& b) { return b.kind == c.kind; });
+      if (!known) return &c;
+    }
+    const ParallelCandidate& best = found.best.front();
+    return is_certain(best) || exceeds(best, kHopeless) ? nullptr : &best;
+  }
+
+  void build(ParallelCandidate c) {
+    const std::vector<StepMemory::Device> held =
+        built_memory(core_, step_, slices_, choice_of(chain_, c));
+    double ratio = 0;
+    for (size_t d = 0; d < held.size(); ++d) {
+      ratio = std::max(ratio, static_cast<double>(held[d].peak_bytes) /
+                                  static_cast<double>(c.peak_bytes[d] + 1));
+      c.peak_bytes[d] = held[d].peak_bytes;
+      if (held[d].available_bytes == 0) continue;
+      chain_.machine.devices[static_cast<size_t>(c.devices[d])].memory_limit =
+          held[d].available_bytes;
+    }
+    chain_.held_over_predicted[static_cast<size_t>(c.kind)] *= ratio;
+    limits_.built.push_back(std::move(c));
+  }
+
+  // The fastest of those that were built, if any fits.
+  void use_built(ParallelCandidate& best) {
+    for (ParallelCandidate& c : limits_.built) find_too_small(chain_, c);
+    best = *std::min_element(limits_.built.begin(), limits_.built.end(),
+                             [](const auto& a, const auto& b) {
+                               return std::pair(!a.fits(), a.step_us) <
+                                      std::pair(!b.fits(), b.step_us);
+                             });
+  }
+
+  static constexpr double kSure = 1.0 / 3, kHopeless = 2;
+  static constexpr size_t kMostBuilt = 12;
+
+  const StrategyCore& core_;
+  const StepToRead& step_;
+  const int slices_;
+  ModelChain chain_;
+  SearchLimits limits_;
+};
+
+}  // namespace
+
+ParallelPlan best_plan(const ModelChain& chain,
+                       const AutoStrategyOptions& options,
+                       const std::string& who) {
+  const SearchResult found = search_plans(chain, limits_of(options, 0));
+  if (!found.best.front().fits()) nothing_fits(chain, found, who);
+  return plan_of_search(chain, found);
+}
+
 void choose_plan(StrategyCore& core, const StepToPlan& step) {
   const Undecided* open = core.undecided();
   if (open == nullptr) return;
@@ -166,18 +332,9 @@ void choose_plan(StrategyCore& core, const StepToPlan& step) {
   read.paths = open->paths();
   read.devices = core.replicas()[0];
   read.memory_bytes = open->options.memory_bytes_per_device;
-  const ModelChain chain = read_step(read);
-  const SearchResult found =
-      search_plans(chain, limits_of(open->options, step.slices));
-  if (!found.best.front().fits()) {
-    const ParallelPlan closest = plan_of_search(chain, found);
-    throw errors::ResourceExhausted(fmt::format(
-        "AutoStrategy{}: no plan of {} for batches of {} fits; the closest, "
-        "{}, {}; expected a smaller batch, more devices, or more memory",
-        where_text(nullptr, open->site), found.candidates, chain.batch,
-        closest.choice.str(), does_not_fit(chain, found.best.front())));
-  }
-  auto plan = std::make_shared<ParallelPlan>(plan_of_search(chain, found));
+  open->note_updates(read.graph);
+  auto plan = std::make_shared<ParallelPlan>(
+      BuiltSearch(core, read, step.slices).run());
   plan->search_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();

@@ -1,7 +1,8 @@
 // choose_plan: what an AutoStrategy becomes.
 //
 // Traces the training step, reads it as a chain of layers (read_step.h),
-// searches (search/search_plans.h) and makes the strategy that runs the result.
+// searches (search/search_plans.h), asks the plans of the steps that it finds
+// what they hold (built_memory.h), and makes the strategy that runs the result.
 // Nothing runs but measurements. One thread.
 
 #ifndef BERTH_DISTRIBUTE_AUTOMATIC_CHOOSE_PLAN_H_
@@ -24,6 +25,12 @@ void choose_plan(StrategyCore& core, const StepToPlan& step);
 // no strategy can run.
 std::unique_ptr<StrategyCore> core_of_choice(const ParallelPlan::Choice& choice,
                                              Site site);
+
+// Searches; `who` begins messages. Throws errors::ResourceExhausted if nothing
+// fits, naming what comes closest.
+ParallelPlan best_plan(const ModelChain& chain,
+                       const AutoStrategyOptions& options,
+                       const std::string& who);
 
 // The result of a search as a plan, with what was not chosen and why.
 ParallelPlan plan_of_search(const ModelChain& chain, const SearchResult& found);

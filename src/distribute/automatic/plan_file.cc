@@ -23,7 +23,7 @@ namespace {
 using PlanJson = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "berth parallel plan 1";
-constexpr size_t kMostDevices = 64;
+constexpr size_t kMostDevices = 4096;  // as of a cluster file
 constexpr const char* kKinds[] = {"one device", "replicas",
                                   "sharded",    "divided layers",
                                   "pipeline",   "pipeline of divided layers"};
@@ -98,7 +98,7 @@ class PlanReader {
     c.devices = get<std::vector<std::string>>(j, "devices", "a list of names");
     const auto n = static_cast<int>(c.devices.size());
     if (c.devices.empty() || c.devices.size() > kMostDevices) {
-      fail("1 to 64 \"devices\"");
+      fail(fmt::format("1 to {} \"devices\"", kMostDevices));
     }
     c.parts = whole(j, "parts", 1, n);
     if (n % c.parts != 0) fail("\"parts\" that divide the devices");

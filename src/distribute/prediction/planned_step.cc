@@ -10,7 +10,6 @@
 #include "device/memory_snapshot.h"
 #include "distribute/strategy/fit_rewrite.h"
 #include "exec/report.h"
-#include "function/graph_callable.h"
 #include "function/trace_call.h"
 
 namespace berth::distribute {
@@ -19,7 +18,8 @@ namespace {
 
 // What the limit leaves beside segments that others use a part of, less what
 // the step's small tensors may take as a new segment.
-int64_t available(const placement::DeviceRow& row, int64_t memory_bytes) {
+int64_t available(const placement::DeviceRow& row, int64_t memory_bytes,
+                  bool alone) {
   if (memory_bytes > 0) return memory_bytes;
   const MemorySnapshot now = memory_snapshot(
       DeviceManager::get().lookup(DeviceName::parse(row.device)).allocator());
@@ -34,9 +34,11 @@ int64_t available(const placement::DeviceRow& row, int64_t memory_bytes) {
       break;
     }
   }
-  return std::max<int64_t>(static_cast<int64_t>(limit) + row.variable_bytes -
-                               static_cast<int64_t>(kept),
-                           1);
+  const bool counted =
+      !alone || row.device == DeviceManager::get().host().str();
+  const int64_t there = counted ? row.variable_bytes : 0;
+  return std::max<int64_t>(
+      static_cast<int64_t>(limit) + there - static_cast<int64_t>(kept), 1);
 }
 
 StepMemory memory_of(const std::shared_ptr<StrategyCore>& core,
@@ -51,21 +53,10 @@ StepMemory memory_of(const std::shared_ptr<StrategyCore>& core,
     options.placement = policy;
     if (step.slices > 0) options.rewrite = slices_rewrite(step.slices);
   }
-  GraphCallable call(trace_call(step.name, step.fn, step.args), options);
   std::vector<Shape> shapes;
   for (const TensorSpec& a : step.args) shapes.push_back(a.shape);
-  const GraphCallable::Prepared made = call.prepare(shapes);
-  StepWork work = work_of(*made.plan, *made.placed);
-  StepMemory memory;
-  for (const placement::DeviceRow& d : work.report.devices) {
-    memory.devices.push_back(
-        {d.device, d.peak_bytes, available(d, memory_bytes)});
-  }
-  for (StepWork::Holder& h : work.holders) {
-    memory.holders.push_back(
-        {std::move(h.device), std::move(h.what), h.bytes, h.site});
-  }
-  return memory;
+  return memory_of_graph(trace_call(step.name, step.fn, step.args), options,
+                         shapes, memory_bytes);
 }
 
 // How far the fullest device is above what it has, in bytes; at most 0: it
@@ -106,6 +97,24 @@ int64_t largest_that_fits(int64_t first, int64_t least, const Fn& excess_with) {
 }
 
 }  // namespace
+
+StepMemory memory_of_graph(const Graph& graph, const FunctionOptions& options,
+                           const std::vector<Shape>& shapes,
+                           int64_t memory_bytes, bool alone) {
+  GraphCallable call(graph, options);
+  const GraphCallable::Prepared made = call.prepare(shapes);
+  StepWork work = work_of(*made.plan, *made.placed);
+  StepMemory memory;
+  for (const placement::DeviceRow& d : work.report.devices) {
+    memory.devices.push_back(
+        {d.device, d.peak_bytes, available(d, memory_bytes, alone)});
+  }
+  for (StepWork::Holder& h : work.holders) {
+    memory.holders.push_back(
+        {std::move(h.device), std::move(h.what), h.bytes, h.site});
+  }
+  return memory;
+}
 
 StepMemory fits_step(const std::shared_ptr<StrategyCore>& core,
                      const std::function<StepToPlan(int64_t)>& step_of,

@@ -14,6 +14,7 @@
 #include "berth/placement.h"
 #include "distribute/prediction/plan_step.h"
 #include "distribute/strategy/strategy_core.h"
+#include "function/graph_callable.h"
 
 namespace berth::distribute {
 
@@ -36,6 +37,13 @@ struct StepMemory {
   std::vector<Device> devices;
   std::vector<Holder> holders;  // at the peak, the largest first
 };
+
+// What a graph holds as a plan for these arguments. `options`: of the function
+// that runs it. `memory_bytes` as below. `alone`: its variables are on the host
+// yet.
+StepMemory memory_of_graph(const Graph& graph, const FunctionOptions& options,
+                           const std::vector<Shape>& shapes,
+                           int64_t memory_bytes, bool alone = false);
 
 // Plans the step on `batch` examples, and others to find the largest batch.
 // `core`: the strategy that splits it; null: none, and `policy` places it.

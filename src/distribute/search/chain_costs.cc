@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "collective/device_allreduce.h"
 
@@ -51,6 +53,33 @@ LayerTimes ChainCosts::layer(int g, size_t k, double rows) const {
   return t;
 }
 
+std::vector<double> ChainCosts::speeds_of(int g, double rows) const {
+  std::vector<double> all = {rows};
+  const int n = c_.groups();
+  const auto to = static_cast<int32_t>(device_of(g));
+  const auto add_link = [&](size_t from) {
+    const LinkCost& link = chain_.machine.link(static_cast<int32_t>(from), to);
+    all.insert(all.end(), {link.latency_us, link.bytes_per_us});
+  };
+  for (int p = 0; p < c_.parts; ++p) {
+    const auto d =
+        static_cast<size_t>(c_.devices[static_cast<size_t>(g * c_.parts + p)]);
+    all.push_back(chain_.machine.devices[d].device_class);
+    add_link(d);
+  }
+  add_link(device_of((g + 1) % n));
+  return all;
+}
+
+std::vector<int> ChainCosts::distinct_groups() const {
+  std::set<std::vector<double>> seen;
+  std::vector<int> all;
+  for (int g = 0; g < c_.groups(); ++g) {
+    if (seen.insert(speeds_of(g, 0)).second) all.push_back(g);
+  }
+  return all;
+}
+
 double ChainCosts::trained_bytes(size_t k) const {
   return static_cast<double>(chain_.layers[k].trained_bytes) *
          (split_ ? split_->layers[k].trained : 1);
@@ -61,12 +90,15 @@ double ChainCosts::between_parts_us(int g, double bytes, int values) const {
   if (values == 0) return 0;
   const auto others = static_cast<double>(c_.parts - 1);
   const auto to = static_cast<int32_t>(device_of(g));
-  const auto from =
-      static_cast<int32_t>(c_.devices[static_cast<size_t>(g * c_.parts + 1)]);
-  const LinkCost& link = chain_.machine.link(from, to);
+  double link_us = 0;  // of the slowest
+  for (int p = 1; p < c_.parts; ++p) {
+    const LinkCost& link = chain_.machine.link(
+        c_.devices[static_cast<size_t>(g * c_.parts + p)], to);
+    link_us =
+        std::max(link_us, values * link.latency_us + bytes / link.bytes_per_us);
+  }
   const DeviceClass& at = class_of(g);
-  return others * (values * (link.latency_us + at.launch_us) +
-                   bytes / link.bytes_per_us + at.moving_us(3 * bytes));
+  return others * (link_us + values * at.launch_us + at.moving_us(3 * bytes));
 }
 
 // By parts of the elements, round a ring or directly: each device gets as much.
@@ -125,6 +157,13 @@ double ChainCosts::state_bytes(size_t k, double gradients) const {
   return share * (static_cast<double>(l.trained_bytes) * (1 + gradients) +
                   static_cast<double>(l.slot_bytes)) +
          static_cast<double>(l.other_bytes);
+}
+
+int64_t ChainCosts::limit(size_t d) const {
+  const double held = chain_.held_over_predicted[static_cast<size_t>(c_.kind)];
+  const int64_t bytes = chain_.machine.devices[d].memory_limit;
+  if (bytes == 0) return 0;
+  return std::max<int64_t>(1, std::llround(static_cast<double>(bytes) / held));
 }
 
 std::vector<int64_t> ChainCosts::bytes_of_replicas(
@@ -219,8 +258,7 @@ bool ChainCosts::fits(const StageSum& sum, size_t stage, int held) const {
   for (int p = 0; p < c_.parts; ++p) {
     const auto d =
         static_cast<size_t>(c_.devices[static_cast<size_t>(g * c_.parts + p)]);
-    const auto limit =
-        static_cast<double>(chain_.machine.devices[d].memory_limit);
+    const auto limit = static_cast<double>(this->limit(d));
     const double all =
         sum.kept + sum.passing * held + sum.largest + transient(rows());
     if (limit > 0 && all > limit) return false;
@@ -313,7 +351,13 @@ UnitCosts ChainCosts::unit_costs() const {
               std::vector<int64_t>(n, 0),
               std::vector<int64_t>(n, 0),
               std::vector<int64_t>(n, 0)};
+  std::map<std::vector<double>, size_t> known;
   for (int g = 0; g < s.devices; ++g) {
+    const auto [same, fresh] = known.emplace(speeds_of(g, 0), c.us.size());
+    if (!fresh) {
+      c.us.push_back(std::vector<double>(c.us[same->second]));
+      continue;
+    }
     auto& us = c.us.emplace_back();
     for (size_t k = 0; k < n; ++k) {
       const LayerTimes t = layer(g, k, rows());
@@ -346,7 +390,7 @@ std::vector<StageOn> ChainCosts::stages_on() const {
     for (int p = 0; p < c_.parts; ++p) {
       const auto d = static_cast<size_t>(
           c_.devices[static_cast<size_t>(g * c_.parts + p)]);
-      const int64_t l = chain_.machine.devices[d].memory_limit;
+      const int64_t l = this->limit(d);
       if (l > 0 && (limit == 0 || l < limit)) limit = l;
     }
     if (limit > 0) {
@@ -364,14 +408,15 @@ std::vector<StageOn> ChainCosts::stages_on() const {
   return stages;
 }
 
-ChainCosts::Least ChainCosts::least() const {
+ChainCosts::Least ChainCosts::least(double rows) const {
   const size_t n = chain_.layers.size();
   Least sums{std::vector<double>(n + 1, 0), std::vector<double>(n + 1, 0),
              std::vector<double>(n + 1, 0)};
+  const std::vector<int> groups = distinct_groups();
   for (size_t k = 0; k < n; ++k) {
     double f = kImpossible, i = kImpossible, w = kImpossible;
-    for (int g = 0; g < c_.groups(); ++g) {
-      const LayerTimes t = layer(g, k, rows());
+    for (const int g : groups) {
+      const LayerTimes t = layer(g, k, rows);
       f = std::min(f, t.forward_us + t.forward_sum_us);
       i = std::min(i, t.input_us + t.backward_sum_us);
       w = std::min(w, t.weight_us + accumulate_us(g, k));

@@ -36,6 +36,10 @@ class ChainCosts {
   // A layer in group g (a replica, or a device of a pipeline), on `rows`
   // examples.
   LayerTimes layer(int g, size_t k, double rows) const;
+  // What the times of group g depend on: equal for equal groups.
+  std::vector<double> speeds_of(int g, double rows) const;
+  // One of each number of equal groups.
+  std::vector<int> distinct_groups() const;
   // The trained variables of a layer on one device.
   double trained_bytes(size_t k) const;
 
@@ -49,6 +53,8 @@ class ChainCosts {
   // Copies that divided layers need in a step.
   int64_t layer_copies() const;
 
+  // What device d may hold by predictions; 0: no limit.
+  int64_t limit(size_t d) const;
   std::vector<int64_t> bytes_of_replicas(const std::vector<double>& rows) const;
 
   // For pipelines.
@@ -72,7 +78,8 @@ class ChainCosts {
   struct Least {
     std::vector<double> forward, input, weight;
   };
-  Least least() const;
+  Least least() const { return least(rows()); }
+  Least least(double rows) const;
 
  private:
   const DeviceClass& class_of(int g) const;

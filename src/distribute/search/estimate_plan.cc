@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "collective/device_allreduce.h"
 #include "distribute/data_parallel/shares.h"
@@ -34,7 +35,12 @@ class ReplicaStep {
     }
     c_.step_us = c_.compute_us = c_.sums_us = c_.copies_us = 0;
     c_.copies = 0;
-    for (int r = 0; r < n; ++r) add_replica(r, rows[static_cast<size_t>(r)]);
+    std::set<std::vector<double>> seen;  // equal ones take as long
+    for (int r = 0; r < n; ++r) {
+      const double of_it = rows[static_cast<size_t>(r)];
+      if (seen.insert(costs_.speeds_of(r, of_it)).second) add_replica(r, of_it);
+    }
+    c_.copies += n * costs_.layer_copies();
     c_.peak_bytes = costs_.bytes_of_replicas(rows);
   }
 
@@ -65,7 +71,7 @@ class ReplicaStep {
       const bool last = k == 0 || (divides(Sharding::kGradients) && pack > 0);
       if (n < 2 || (pack < kPack && !last)) continue;
       link_free = std::max(now, link_free) + costs_.sum_us(r, pack, n);
-      c_.copies += c_.parts * costs_.sum_copies(pack, n);
+      if (r == 0) c_.copies += c_.parts * costs_.sum_copies(pack, n);
       pack = 0;
     }
     const double parts = divides(Sharding::kOptimizer) ? n : 1;
@@ -73,7 +79,6 @@ class ReplicaStep {
     const double apart = divides(Sharding::kOptimizer) ? costs_.apart_us(r) : 0;
     const double compute = now - sums + update / parts;
     const double end = std::max(now, link_free) + update / parts + apart;
-    c_.copies += costs_.layer_copies();
     if (end <= c_.step_us) return;
     c_.step_us = end;
     c_.compute_us = compute;
@@ -125,6 +130,14 @@ void estimate(const ModelChain& chain, ParallelCandidate& c) {
   } else {
     ReplicaStep(chain, c).run();
   }
+  const double held = chain.held_over_predicted[static_cast<size_t>(c.kind)];
+  for (int64_t& bytes : c.peak_bytes) {
+    bytes = std::llround(static_cast<double>(bytes) * held);
+  }
+  find_too_small(chain, c);
+}
+
+void find_too_small(const ModelChain& chain, ParallelCandidate& c) {
   c.too_small = -1;
   double most = 0;
   for (size_t d = 0; d < c.devices.size(); ++d) {

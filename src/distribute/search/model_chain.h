@@ -7,6 +7,7 @@
 #ifndef BERTH_DISTRIBUTE_SEARCH_MODEL_CHAIN_H_
 #define BERTH_DISTRIBUTE_SEARCH_MODEL_CHAIN_H_
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -63,6 +64,9 @@ struct ModelChain {
   // gradients, and bytes per example besides what layers keep.
   double gradients_held = 1;
   double transient_bytes = 0;
+  // By ParallelKind: what a plan of it that was built holds, over what was
+  // predicted.
+  std::array<double, 6> held_over_predicted = {1, 1, 1, 1, 1, 1};
 };
 
 }  // namespace berth::distribute

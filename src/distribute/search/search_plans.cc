@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "distribute/pipeline/schedule.h"
 #include "distribute/search/chain_costs.h"
@@ -15,6 +16,10 @@ namespace {
 constexpr int kSlices = 32;  // of batches, for unequal shares
 constexpr size_t kFew = 4;   // devices whose orders are all tried
 constexpr int kFirst = 4;    // pipelines of a kind
+constexpr double kNear = 2;  // bytes over a limit that predictions may be off
+constexpr int kMostStages = 32, kImproved = 8;  // of many devices
+constexpr size_t kMany = 16;  // devices whose numbers are not all tried
+constexpr int64_t kTypical = 1 << 20;  // bytes of a copy
 
 using Devices = std::vector<int>;
 
@@ -26,14 +31,23 @@ class Search {
   SearchResult run() {
     const auto n = static_cast<int>(chain_.machine.devices.size());
     for (int d = 0; d < n; ++d) consider({.devices = {d}});
-    for (const Devices& order : orders()) {
-      for (int k = n; k > 1; --k) use({order.begin(), order.begin() + k});
+    const std::vector<Devices> all = orders();
+    for (const bool stages : {false, true}) {
+      for (const Devices& order : all) {
+        for (const int k : counts(n)) {
+          use({order.begin(), order.begin() + k}, stages);
+        }
+      }
     }
     finish_pipelines();
     SearchResult result;
     for (const auto& [kind, c] : best_) result.best.push_back(c);
     std::stable_sort(result.best.begin(), result.best.end(),
                      [&](const auto& a, const auto& b) { return less(a, b); });
+    for (const auto& [kind, c] : near_) {
+      const ParallelCandidate& first = result.best.front();
+      if (!first.fits() || c.step_us < first.step_us) result.near.push_back(c);
+    }
     result.candidates = candidates_;
     result.bound_us = result.best.front().step_us;
     for (const double b : bounds_) {
@@ -59,6 +73,19 @@ class Search {
     return std::pair(excess(a), a.step_us) < std::pair(excess(b), b.step_us);
   }
 
+  // How many devices to use: of many, powers of two and what halving gives.
+  static std::vector<int> counts(int n) {
+    std::set<int> all;
+    const bool many = n > static_cast<int>(kMany);
+    for (int k = n; k > 1; many ? k /= 2 : --k) all.insert(k);
+    for (int k = 2; k < n; k *= 2) all.insert(k);
+    return {all.rbegin(), all.rend()};
+  }
+
+  double link_us(int from, int to) const {
+    return chain_.machine.link(from, to).time_us(kTypical);
+  }
+
   // Devices as given, the fastest first, the largest first and, of a few
   // devices, every order of different ones.
   std::vector<Devices> orders() const {
@@ -82,10 +109,14 @@ class Search {
     std::stable_sort(large.begin(), large.end(),
                      [&](int a, int b) { return limit(a) > limit(b); });
     std::vector<Devices> all;
-    std::set<std::vector<std::pair<double, int64_t>>> seen;
+    std::set<std::vector<std::tuple<double, int64_t, double>>> seen;
     const auto add = [&](const Devices& order) {
-      std::vector<std::pair<double, int64_t>> what;
-      for (const int d : order) what.emplace_back(us[d], limit(d));
+      std::vector<std::tuple<double, int64_t, double>> what;
+      int before = order.back();
+      for (const int d : order) {
+        what.emplace_back(us[d], limit(d), link_us(before, d));
+        before = d;
+      }
       if (seen.insert(what).second) all.push_back(order);
     };
     for (const Devices& d : {given, fast, large}) add(d);
@@ -97,16 +128,17 @@ class Search {
     return all;
   }
 
-  // Every way to use just these devices.
-  void use(const Devices& devices) {
+  // Every way to use just these devices, with stages or without.
+  void use(const Devices& devices, bool stages) {
     const auto n = static_cast<int>(devices.size());
-    if (limits_.replicas) use_replicas(devices, -1, 1);
-    if (limits_.pipelines) use_pipelines(devices, -1, 1);
+    if (stages && !limits_.pipelines) return;
+    if (stages) use_pipelines(devices, -1, 1);
+    if (!stages && limits_.replicas) use_replicas(devices, -1, 1);
     for (size_t s = 0; s < chain_.splits.size() && limits_.tensor; ++s) {
       const int parts = chain_.splits[s].parts;
       if (parts < 2 || n % parts != 0) continue;
-      use_replicas(devices, static_cast<int>(s), parts);
-      if (n > parts && limits_.pipelines) {
+      if (!stages) use_replicas(devices, static_cast<int>(s), parts);
+      if (stages && n > parts) {
         use_pipelines(devices, static_cast<int>(s), parts);
       }
     }
@@ -169,9 +201,7 @@ class Search {
     const auto room = [&](size_t g, int slices) {
       std::vector<double> rows(n, 0);
       rows[g] = slices * slice;
-      const int64_t limit =
-          chain_.machine.devices[static_cast<size_t>(c.devices[g])]
-              .memory_limit;
+      const int64_t limit = costs.limit(static_cast<size_t>(c.devices[g]));
       return limit == 0 || costs.bytes_of_replicas(rows)[g] <= limit;
     };
     std::vector<std::vector<int>> all;
@@ -215,16 +245,24 @@ class Search {
                         .split = split,
                         .parts = parts};
     const int p = c.groups();
+    if (chain_.layers.size() < static_cast<size_t>(p)) return;
+    if (many() && p > kMostStages) return;
     const std::string type = type_of(devices[0]);
     const bool one = std::all_of(devices.begin(), devices.end(),
                                  [&](int d) { return type_of(d) == type; });
     if (!one) return;  // PipelineStrategy needs devices of one type
+    const auto batch = static_cast<double>(chain_.batch);
+    const PassTime least = least_work(c, true), through = least_work(c, false);
     for (const int m : micro_batches(p)) {
       for (const PipelineSchedule s :
            {kGPipe, k1F1B, kInterleaved1F1B, kZbH1, kZbV}) {
         if (s == kInterleaved1F1B && m % p != 0) continue;
         c.schedule = s;
         c.micro_batches = m;
+        // What all do, and what one micro-batch waits for.
+        const double work =
+            least.fixed_us * m + least.of(batch) - least.fixed_us;
+        c.bound_us = std::max(work / p, through.of(batch / m));
         cut(c);
       }
     }
@@ -237,14 +275,37 @@ class Search {
     return name.substr(at, name.rfind(':') - at);
   }
 
-  // Finds borders of the stages that balance them.
+  bool many() const { return chain_.machine.devices.size() > kMany; }
+
+  // What a micro-batch takes at least, on all stages together, with what only
+  // updates wait for or without. Times are maxima of lines: no less than the
+  // line through the first two examples.
+  PassTime least_work(const ParallelCandidate& c, bool weights) const {
+    const ChainCosts costs(chain_, c);
+    const auto all = [&](double rows) {
+      const ChainCosts::Least sums = costs.least(rows);
+      return sums.forward.back() + sums.input.back() +
+             (weights ? sums.weight.back() : 0);
+    };
+    const double fixed = all(0);
+    return {fixed, all(1) - fixed};
+  }
+
+  // Finds borders of the stages that balance them, unless they cannot be the
+  // best of their kind; of many devices, the best of all.
   void cut(ParallelCandidate& c) {
     const ChainCosts costs(chain_, c);
     const auto stages = static_cast<size_t>(costs.shape().stages);
     if (chain_.layers.size() < stages) return;
     ++candidates_;
+    const auto known = best_.find(c.kind);
+    if (known != best_.end() && known->second.fits() &&
+        c.bound_us >= (many() ? *best() : known->second).step_us) {
+      bounds_.push_back(c.bound_us);
+      return;
+    }
     c.begin = balanced_cut(costs.unit_costs(), costs.stages_on()).begin;
-    estimate(chain_, c);
+    price(c);
     keep(c);
     if (allowed(c)) pipelines_.push_back(c);
   }
@@ -266,9 +327,16 @@ class Search {
     for (ParallelCandidate& c : pipelines_) {
       const ParallelCandidate* fastest = best();
       const double enough = fastest ? fastest->step_us : kImpossible;
-      c.bound_us = fastest ? bound_of(chain_, c, enough) : 0;
-      const bool first = seen[c.kind]++ < kFirst;
-      if (first || (fastest && c.bound_us < enough)) {
+      if (c.bound_us < enough) {
+        const double least = c.bound_us;
+        const bool dear = many() && c.schedule == PipelineSchedule::kZbV;
+        c.bound_us = !fastest ? 0 : dear ? least : bound_of(chain_, c, enough);
+        if (c.bound_us > 0) c.bound_us = std::max(c.bound_us, least);
+      }
+      const int number = seen[c.kind]++;
+      const bool may_win =
+          fastest && c.bound_us < enough && (!many() || number < kImproved);
+      if (number < kFirst || may_win) {
         improve(c);
         keep(c);
       }
@@ -292,7 +360,7 @@ class Search {
           if (moved.begin[s] <= c.begin[s - 1] || moved.begin[s] >= end) {
             continue;
           }
-          estimate(chain_, moved);
+          price(moved);
           if (!less(moved, c)) continue;
           c = std::move(moved);
           better = true;
@@ -303,27 +371,48 @@ class Search {
 
   void consider(ParallelCandidate c) {
     ++candidates_;
-    estimate(chain_, c);
+    price(c);
     c.bound_us = c.step_us;
     if (c.fits() && allowed(c)) bounds_.push_back(c.step_us);
     keep(c);
   }
 
+  void price(ParallelCandidate& c) const {
+    estimate(chain_, c);
+    for (const ParallelCandidate& b : limits_.built) {
+      if (!b.is_as(c)) continue;
+      c.peak_bytes = b.peak_bytes;
+      find_too_small(chain_, c);
+    }
+  }
+
   void keep(const ParallelCandidate& c) {
     if (!allowed(c)) return;
+    if (!c.fits() && excess(c) <= kNear) {
+      const auto [it, fresh] = near_.try_emplace(c.kind, c);
+      if (!fresh && c.step_us < it->second.step_us) it->second = c;
+    }
     const auto [it, fresh] = best_.try_emplace(c.kind, c);
     if (!fresh && less(c, it->second)) it->second = c;
   }
 
   const ModelChain& chain_;
   const SearchLimits& limits_;
-  std::map<ParallelKind, ParallelCandidate> best_;
+  std::map<ParallelKind, ParallelCandidate> best_, near_;
   std::vector<ParallelCandidate> pipelines_;
   std::vector<double> bounds_;  // of combinations that may fit
   int candidates_ = 0;
 };
 
 }  // namespace
+
+bool ParallelCandidate::is_as(const ParallelCandidate& o) const {
+  const auto what = [](const ParallelCandidate& c) {
+    return std::tie(c.kind, c.devices, c.split, c.parts, c.sharding, c.shares,
+                    c.schedule, c.micro_batches, c.begin);
+  };
+  return what(*this) == what(o);
+}
 
 SearchResult search_plans(const ModelChain& chain, const SearchLimits& limits) {
   return Search(chain, limits).run();

@@ -46,20 +46,28 @@ struct ParallelCandidate {
   int too_small = -1;               // the entry that exceeds its limit most
 
   bool fits() const { return too_small < 0; }
+  // Whether both are run in the same way.
+  bool is_as(const ParallelCandidate& o) const;
   int groups() const { return static_cast<int>(devices.size()) / parts; }
 };
 
-// What a caller forbids.
+// What a caller forbids and knows.
 struct SearchLimits {
   int most_micro_batches = 64;
   int64_t most_copies = 0;  // between devices in a step; 0: any number
   bool tensor = true, pipelines = true, replicas = true, sharding = true;
+  // Plans whose peak_bytes are known.
+  std::vector<ParallelCandidate> built = {};
 };
 
 struct SearchResult {
-  // The fastest of each kind that fits, the fastest first; then those of kinds
+  // The fastest of each kind that fits, the fastest first (of more than 16
+  // devices, pipelines but the first may be others); then those of kinds
   // of which none fits, the closest to fitting.
   std::vector<ParallelCandidate> best;
+  // By kind: the fastest that would be the best if it held less, at most half
+  // of what is predicted.
+  std::vector<ParallelCandidate> near;
   // No candidate that fits its devices is faster, however it is cut; of
   // interleaved stages the cuts that were tried.
   double bound_us = 0;
@@ -72,6 +80,8 @@ SearchResult search_plans(const ModelChain& chain, const SearchLimits& limits);
 
 // Fills in times and bytes of a candidate whose other fields are set.
 void estimate(const ModelChain& chain, ParallelCandidate& c);
+// Sets too_small by peak_bytes.
+void find_too_small(const ModelChain& chain, ParallelCandidate& c);
 // A lower bound of estimate() over all cuts of a pipeline into stages, or
 // `enough`, if it is that or more; kImpossible: none fits. Not of interleaved
 // stages, whose bound is not known: 0.

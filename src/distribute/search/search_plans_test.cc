@@ -188,6 +188,84 @@ TEST(SearchPlans, SharesFollowSpeeds) {
   EXPECT_NEAR(best.step_us, 10000 + 15, 60);
 }
 
+// Hosts of two devices each, between which a sum takes longer than the step:
+// two devices of one host are used, however the devices are listed.
+TEST(SearchPlans, LinksDecideWhichDevicesWorkTogether) {
+  ModelChain chain;
+  chain.batch = 32;
+  const std::vector<double> speeds(4, 1);
+  chain.machine = search_machine(speeds, {0, 0, 0, 0});
+  chain.machine.host = {0, 1, 0, 1};
+  chain.machine.num_hosts = 2;
+  const LinkCost within{.latency_us = 5, .bytes_per_us = 1e5};
+  const LinkCost network{.latency_us = 1e6, .bytes_per_us = 1e3};
+  chain.machine.links = {within, network, network, within};
+  for (int k = 0; k < 4; ++k) {
+    chain.layers.push_back(search_layer(speeds, 32, 4000, kMega));
+  }
+  const SearchResult got = search_plans(chain, {});
+  const ParallelCandidate& best = got.best[0];
+  EXPECT_LT(best.step_us, 0.7 * 16000);
+  ASSERT_EQ(best.devices.size(), 2U);
+  EXPECT_EQ(best.devices[0] % 2, best.devices[1] % 2);
+}
+
+// Each of n replicas sends a small gradient to each other: n (n - 1) copies.
+TEST(SearchPlans, CountsTheCopiesOfASum) {
+  for (const int n : {2, 3}) {
+    const std::vector<double> speeds(static_cast<size_t>(n), 1);
+    ModelChain chain;
+    chain.batch = 32;
+    chain.machine =
+        search_machine(speeds, std::vector<int64_t>(static_cast<size_t>(n), 0));
+    chain.layers = {search_layer(speeds, 32, 4000, 1000)};
+    ParallelCandidate c{.kind = ParallelKind::kMirrored};
+    for (int d = 0; d < n; ++d) c.devices.push_back(d);
+    estimate(chain, c);
+    EXPECT_EQ(c.copies, n * (n - 1));
+  }
+}
+
+// 1,024 devices in hosts of eight, of two speeds.
+TEST(SearchPlans, SlowSearchesManyDevices) {
+  constexpr int kDevices = 1024;
+  std::vector<double> speeds;
+  for (int d = 0; d < kDevices; ++d) speeds.push_back(d < 512 ? 1 : 2);
+  ModelChain chain;
+  chain.batch = 2048;
+  chain.machine =
+      search_machine(speeds, std::vector<int64_t>(kDevices, int64_t{80} << 30));
+  for (int d = 0; d < kDevices; ++d) {
+    chain.machine.devices[static_cast<size_t>(d)].device_class = d / 512;
+    chain.machine.host.push_back(d / 8);
+  }
+  chain.machine.classes = {chain.machine.classes[0],
+                           chain.machine.classes[1023]};
+  chain.machine.num_hosts = kDevices / 8;
+  const LinkCost within{.latency_us = 5, .bytes_per_us = 2e5};
+  const LinkCost network{.latency_us = 20, .bytes_per_us = 2.5e4};
+  for (int from = 0; from < kDevices / 8; ++from) {
+    for (int to = 0; to < kDevices / 8; ++to) {
+      chain.machine.links.push_back(from == to ? within : network);
+    }
+  }
+  chain.machine.links.erase(chain.machine.links.begin());
+  for (int k = 0; k < 48; ++k) {
+    ChainLayer l = search_layer(speeds, 2048, 1.6e7, 200 * kMega);
+    l.kept_bytes = 34.0 * 512 * 2048;
+    l.sent_bytes = 4.0 * 512 * 2048;
+    chain.layers.push_back(l);
+  }
+  const SearchResult got = search_plans(chain, {});
+  const ParallelCandidate& best = got.best[0];
+  std::cerr << best.step_us << " us, bound " << got.bound_us << ", "
+            << got.candidates << " candidates, " << best.devices.size()
+            << " devices\n";
+  ASSERT_TRUE(best.fits());
+  EXPECT_LT(best.step_us, 48 * 1.6e7 / 2 / 32);  // far better than one device
+  EXPECT_GE(best.step_us, got.bound_us * (1 - 1e-9));
+}
+
 // What one device cannot hold is sharded, or cut.
 TEST(SearchPlans, MemoryDecides) {
   ModelChain chain;

@@ -70,9 +70,9 @@ FitRewrite::~FitRewrite() = default;
 void FitRewrite::apply(Graph& graph) const {
   if (core_->undecided() != nullptr) {
     throw errors::Unimplemented(fmt::format(
-        "{}: \"{}\" is to run before anything is chosen; expected a model of "
-        "berth::keras (in Python of berth.keras), whose training step it "
-        "chooses by",
+        "{}: \"{}\" is to run before anything is chosen; expected fit() of a "
+        "compiled model, by whose training step it chooses, or "
+        "choose(model, batch), before",
         core_->name(), graph.name));
   }
   if (core_->link() && options_.agrees) agree_on_step(*core_->link(), graph);

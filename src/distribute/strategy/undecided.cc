@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "base/where.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
@@ -9,17 +11,6 @@
 #include "tensor/shards.h"
 
 namespace berth::distribute {
-
-namespace {
-
-// "adam/dense/kernel/m" is of "dense/kernel".
-std::string owner_of_slot(const std::string& slot) {
-  const size_t begin = slot.find('/'), end = slot.rfind('/');
-  if (begin == slot.npos || begin == end) return {};
-  return slot.substr(begin + 1, end - begin - 1);
-}
-
-}  // namespace
 
 Device& Undecided::home(const DeviceScope* scope) const {
   const bool asked = scope && (scope->name.type || scope->name.id);
@@ -31,7 +22,7 @@ Device& Undecided::home(const DeviceScope* scope) const {
       scope->name.short_str(), where_text(nullptr, scope->site)));
 }
 
-void Undecided::adopt(const Tensor& handle, bool engine) {
+void Undecided::adopt(const Tensor& handle, bool engine) const {
   const VariableState& v = variable_state(handle);
   if (v.synchronization == VariableSynchronization::kOnRead) {
     throw errors::Unimplemented(fmt::format(
@@ -41,6 +32,35 @@ void Undecided::adopt(const Tensor& handle, bool engine) {
   }
   const std::lock_guard lock(mutex_);
   adopted_.push_back({handle, engine});
+}
+
+void Undecided::note_updates(const Graph& step) const {
+  std::map<const VariableState*, Tensor> owner;
+  for (const Node& n : step.nodes) {
+    if (n.op->update_value() < 0) continue;
+    const auto each = [&](const auto& see) {
+      for (const ValueRef& v : n.inputs) {
+        if (const Tensor& w = step[v.node].variable; w.defined()) see(w);
+      }
+    };
+    Tensor of;
+    each([&](const Tensor& w) {
+      if (variable_state(w).trainable) of = w;
+    });
+    each([&](const Tensor& w) {
+      const VariableState& v = variable_state(w);
+      if (of.defined() && !v.trainable && v.shape == variable_state(of).shape) {
+        owner[&v] = of;
+      }
+    });
+  }
+  const std::lock_guard lock(mutex_);
+  for (Adopted& a : adopted_) {
+    const auto it = owner.find(&variable_state(a.handle));
+    if (it == owner.end()) continue;
+    a.engine = true;
+    a.owner = it->second;
+  }
 }
 
 void Undecided::note_layer(const std::string& path) {
@@ -99,22 +119,14 @@ void StrategyCore::become(StrategyCore& chosen,
   layouts_ = std::move(chosen.layouts_);
   choice_ = std::move(plan);
   undecided_.reset();
-  for (const auto& [handle, engine] : variables) {
-    settle(handle, engine);
+  for (const auto& [handle, engine, owner] : variables) settle(handle, engine);
+  for (const auto& [handle, engine, owner] : variables) {
     const VariableState& v = variable_state(handle);
+    const int axis = owner.defined() ? variable_state(owner).split_axis : -1;
+    if (axis >= 0) set_split_axis(handle, axis, this);
     const bool waits =
         pipeline_ || v.split_axis >= 0 || is_to_divide(handle, engine);
     if (!waits) move_variable(handle, *replicas_[0][0], this);
-  }
-  for (const auto& [slot, engine] : variables) {
-    if (!engine || !layouts_) continue;
-    const std::string of = owner_of_slot(variable_state(slot).name);
-    for (const auto& [owner, other] : variables) {
-      const VariableState& v = variable_state(owner);
-      const bool its = !other && v.split_axis >= 0 && v.name == of &&
-                       v.shape == variable_state(slot).shape;
-      if (its) set_split_axis(slot, v.split_axis, this);
-    }
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include "berth/auto_strategy.h"
 #include "berth/tensor.h"
+#include "graph/graph.h"
 #include "op/device_scope.h"
 
 namespace berth::distribute {
@@ -25,6 +26,7 @@ class Undecided {
   struct Adopted {
     Tensor handle;
     bool engine = false;  // made by an optimizer, for another
+    Tensor owner = {};    // that other variable, once note_updates() knows
   };
 
   const AutoStrategyOptions options;
@@ -34,7 +36,10 @@ class Undecided {
   // user.
   Device& home(const DeviceScope* scope) const;
   // Throws errors::Unimplemented for one that synchronises on reading.
-  void adopt(const Tensor& handle, bool engine);
+  void adopt(const Tensor& handle, bool engine) const;
+  // Says by the updates of a training step what an optimizer made for which
+  // variable.
+  void note_updates(const Graph& step) const;
   void note_layer(const std::string& path);
 
   // In the order in which they were called.
@@ -45,7 +50,7 @@ class Undecided {
   mutable std::mutex mutex_;
   std::set<std::string> seen_;
   std::vector<std::string> paths_;
-  std::vector<Adopted> adopted_;
+  mutable std::vector<Adopted> adopted_;
 };
 
 }  // namespace berth::distribute

@@ -141,6 +141,44 @@ TEST(AutoStrategy, SaysWhatThePlanOfItsChoiceSays) {
   IN_A_FRESH_PROCESS(search_is_what_plan_says());
 }
 
+// Whatever the limit, the plan of the chosen step keeps it, and the choice says
+// what that holds; where something fits, something is chosen.
+void choices_fit() {
+  const std::vector<std::string> devices = gpus_of({24, 32});
+  int chosen = 0;
+  for (int64_t bytes = 2'000'000; bytes < 8'000'000; bytes += 400'000) {
+    clear_session();
+    const AutoStrategy automatic(
+        devices, {.memory_bytes_per_device = bytes, .most_micro_batches = 8});
+    const auto scope = automatic.scope();
+    Sequential model = wide_task().model();
+    model.build({-1, 64});
+    model.compile({.optimizer = Adam(0.001), .loss = loss()});
+    try {
+      const auto before = debugging::diagnostic_counts();
+      const ParallelPlan plan = automatic.choose(model, 64);
+      check(debugging::diagnostic_counts() == before, "a trial reports");
+      const FitsReport held = model.fits(64, bytes);
+      std::cerr << bytes << ": " << plan.choice.str() << "\n";
+      check(held.fits, "it does not fit: " + held.str());
+      for (size_t d = 0; d < plan.choice.devices.size(); ++d) {
+        for (const FitsReport::Device& real : held.devices) {
+          if (real.device != plan.choice.devices[d]) continue;
+          const auto said = static_cast<double>(plan.peak_bytes[d]);
+          check(std::abs(said / static_cast<double>(real.peak_bytes) - 1) < .03,
+                "it says another peak");
+        }
+      }
+      ++chosen;
+    } catch (const errors::ResourceExhausted&) {
+      check(chosen == 0, "less memory was enough");
+    }
+  }
+  check(chosen > 5, "little was chosen");
+}
+
+TEST(AutoStrategy, SlowWhatItChoosesFits) { IN_A_FRESH_PROCESS(choices_fit()); }
+
 // Shoeybi et al. 2019, section 3, from the split rules alone.
 void layouts_of_a_transformer() {
   const std::vector<std::string> devices = gpus_of({64, 64});
