@@ -281,11 +281,12 @@ void print_text(const PlaceResult& r, bool full) {
 }
 
 void print_error(const std::exception& error) {
-  const char* kind = is<UsageError>(error)                  ? "BadInput"
-                     : is<errors::Unimplemented>(error)     ? "Unimplemented"
-                     : is<errors::InvalidArgument>(error)   ? "InvalidArgument"
-                     : is<errors::ResourceExhausted>(error) ? "ResourceExhausted"
-                                                            : "Internal";
+  const char* kind = is<UsageError>(error)                ? "BadInput"
+                     : is<errors::Unimplemented>(error)   ? "Unimplemented"
+                     : is<errors::InvalidArgument>(error) ? "InvalidArgument"
+                     : is<errors::ResourceExhausted>(error)
+                         ? "ResourceExhausted"
+                         : "Internal";
   print({{"error",
           {{"kind", kind},
            {"message", error.what()},
