@@ -183,7 +183,7 @@ TEST(AutoStrategy, SlowWhatItChoosesFits) { IN_A_FRESH_PROCESS(choices_fit()); }
 void layouts_of_a_transformer() {
   const std::vector<std::string> devices = gpus_of({64, 64});
   AutoStrategyOptions options = only(false, true, false);
-  options.memory_bytes_per_device = 3200 << 10;
+  options.memory_bytes_per_device = 8 << 20;
   const AutoStrategy automatic(devices, options);
   const auto scope = automatic.scope();
   const KerasTensor ids = Input({16}, {.dtype = int32});
@@ -191,7 +191,7 @@ void layouts_of_a_transformer() {
   KerasTensor n = LayerNormalization({.name = "before"})(h);
   h = Add()({h, MultiHeadAttention(4, 16, {.name = "attention"})({n, n})});
   n = LayerNormalization({.name = "between"})(h);
-  n = Dense(256, {.activation = "gelu", .name = "up"})(n);
+  n = Dense(1024, {.activation = "gelu", .name = "up"})(n);
   h = Add()({h, Dense(64, {.name = "down"})(n)});
   h = Dense(64, {.name = "logits"})(h);
   Model model(ids, h);
