@@ -1,6 +1,6 @@
 // MessagePort: messages that a network moves from memory to memory, by the
 // plug-in libberth_ucx.so (UCX). What the exchange and the calls of services
-// need of it; whoever is to be trusted is decided above.
+// need of it; which task may send is decided above.
 //
 // A port has an address, which the other end gets over a proved connection.
 // Anybody who learns an address may send to it: each message therefore carries

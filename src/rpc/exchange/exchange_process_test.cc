@@ -203,7 +203,7 @@ TEST_P(UcxProcesses, SlowAddAndNameAKilledOrStoppedRank) {
     p.signal(1, SIGKILL);
     expect_said(p, 3, 1, {"UNAVAILABLE", "worker:1: "});
   }
-  Processes stopped("u012", 400000, 0.5, 0, 3);
+  Processes stopped("u012", 500, 2, 0, 3);
   stopped.wait_for_calls(2);
   stopped.signal(1, SIGSTOP);
   expect_said(stopped, 3, 1,

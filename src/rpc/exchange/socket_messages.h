@@ -1,5 +1,5 @@
-// SocketMessages: messages over one socket per pair of ranks, connected on first
-// use. One thread.
+// SocketMessages: messages over one socket per pair of ranks, connected on
+// first use. One thread.
 
 #ifndef BERTH_RPC_EXCHANGE_SOCKET_MESSAGES_H_
 #define BERTH_RPC_EXCHANGE_SOCKET_MESSAGES_H_

@@ -61,7 +61,7 @@ Config configured(bool loopback) {
   // In segments of 8 KiB a tensor takes many system calls.
   prefer(read, "TCP", "TX_SEG_SIZE", "64k");
   prefer(read, "TCP", "RX_SEG_SIZE", "64k");
-  // Whoever connects could write to memory: nothing of UCX asks who it is.
+  // Any process that connects could write to memory: UCX does not ask which.
   prefer(read, "TCP", "PUT_ENABLE", "n");
   if (loopback) {
     const std::string devices = environment("UCX_NET_DEVICES");
