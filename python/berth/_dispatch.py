@@ -36,10 +36,9 @@ def dispatched(function):
     @functools.wraps(function)
     def call(*args, **kwargs):
         if _foreign(args) or (kwargs and _foreign(kwargs.values())):
-            for handler in call.handlers:
-                out = handler(args, kwargs)
-                if out is not NotImplemented:
-                    return out
+            out = _answered(call.handlers, args, kwargs)
+            if out is not NotImplemented:
+                return out
         return function(*args, **kwargs)
 
     call.handlers = []
@@ -57,16 +56,21 @@ def answered_late(name, args, kwargs):
     """What handlers answer to a call of the engine's function `name`, which was read before they were there; or NotImplemented."""
     if getattr(_late, "asked", False):
         return NotImplemented
+    return _answered([h for f in functions_named([name]) for h in getattr(f, "handlers", ())], args, kwargs)
+
+
+def _answered(handlers, args, kwargs):
+    """What the first handler that knows the values gives. What it calls was not read before it: nothing is late there."""
+    outer = getattr(_late, "asked", False)
     _late.asked = True
     try:
-        for function in functions_named([name]):
-            for handler in getattr(function, "handlers", ()):
-                out = handler(args, kwargs)
-                if out is not NotImplemented:
-                    return out
+        for handler in handlers:
+            out = handler(args, kwargs)
+            if out is not NotImplemented:
+                return out
         return NotImplemented
     finally:
-        _late.asked = False
+        _late.asked = outer
 
 
 def functions_named(names):

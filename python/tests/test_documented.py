@@ -150,3 +150,12 @@ def test_functions_that_were_read_before_the_first_rows():
     import sys
     text = "import berth as tf; print(tf.reduce_sum(tf.ragged.constant([[1, 2], [3]]), axis=1).numpy().tolist())"
     assert subprocess.run([sys.executable, "-c", text], capture_output=True, text=True).stdout.strip() == "[3, 3]"
+
+
+def test_whole_numbers_of_64_bits_stay_what_they_are_in_keras():
+    import os
+    import subprocess
+    import sys
+    text = "import berth, keras, numpy as np; print(*[keras.ops.convert_to_tensor(np.array([n])).numpy()[0] for n in (2 ** 40, 7)])"
+    run = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env={**os.environ, "KERAS_BACKEND": "berth"})
+    assert run.stdout.split() == ["1099511627776", "7"], run.stderr

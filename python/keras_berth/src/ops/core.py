@@ -60,9 +60,17 @@ def _tensor_of(x, dtype):
     if isinstance(x, (builtins.bool, int, float)) and dtype is not None and dtype != "bool":
         return _core.convert(x, dtype) if isinstance(x, builtins.bool) is False and (
             not isinstance(x, float) or dtype[0] in "fb") else _core.convert(x, None)
-    # Arrays of 64 bits that no dtype is said of become 32, as in Keras' promotion rules.
-    narrow = _NARROW.get(x.dtype.name) if dtype is None and isinstance(x, (np.ndarray, np.generic)) else None
+    narrow = _narrow(x) if dtype is None and isinstance(x, (np.ndarray, np.generic)) else None
     return _core.convert(x, narrow)
+
+
+def _narrow(x):
+    """Arrays of 64 bits that no dtype is said of become 32, as in Keras' promotion rules, unless whole numbers do not fit."""
+    name = _NARROW.get(x.dtype.name)
+    if name is None or x.dtype.kind not in "iu" or not x.size:
+        return name
+    limits = np.iinfo(name)
+    return name if limits.min <= x.min() and x.max() <= limits.max else None
 
 
 def convert_to_numpy(x):
