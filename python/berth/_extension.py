@@ -348,11 +348,11 @@ def type_spec_from_value(value):
     if isinstance(value, IndexedSlices):
         from berth._data_options import IndexedSlicesSpec
         return IndexedSlicesSpec.from_value(value)
-    if hasattr(value, "element_spec"):
-        return value.element_spec
     if hasattr(value, "has_value"):
         from berth._data_options import OptionalSpec
         return OptionalSpec.from_value(value)
+    if hasattr(value, "element_spec"):
+        return value.element_spec
     if isinstance(value, TensorArray):
         return TensorArraySpec.from_value(value)
     leaves, form = flatten(value)

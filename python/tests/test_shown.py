@@ -29,7 +29,7 @@ def test_objects_say_what_they_are():
         double: "<tf.function <lambda>, traces=2>",
         tf.function(lambda x: x, input_signature=[tf.TensorSpec([2])]):
             "<tf.function <lambda>, traces=0, input_signature=[TensorSpec(shape=(2,), dtype=tf.float32, name=None)]>",
-        data: f"<Dataset {of_int64}>",
+        data: f"<_BatchDataset {of_int64}>",
         iter(data): f"<Iterator {of_int64}>",
         tf.keras.Input((3,)): "<KerasTensor shape=(None, 3), dtype=float32>",
         tf.keras.losses.MeanSquaredError(): "<Loss mean_squared_error>",
