@@ -163,6 +163,7 @@ std::shared_ptr<FunctionCore::Impl::Traced> FunctionCore::Impl::find(
     if (!scope_fits || s.fixed != fixed || !fits) continue;
     if ((*it)->meets_tasks && (*it)->task_changes != g_task_changes) continue;
     if (it != traced_.begin()) traced_.splice(traced_.begin(), traced_, it);
+    if (traced_.front()->meets_tasks) MeetsTasks::note();
     return traced_.front();
   }
   return nullptr;

@@ -11,6 +11,7 @@
 
 #include "backends/cpu/kernels.h"
 #include "backends/reference/scratch.h"
+#include "base/immortal.h"
 
 namespace berth::cpu {
 
@@ -85,12 +86,15 @@ class Fourier {
 
 // A thread keeps the last few: KissFFT's buffers are not shared.
 const Fourier& fourier_of(int64_t n, bool inverse) {
-  thread_local std::unique_ptr<Fourier> kept[4];
-  thread_local size_t next = 0;
-  for (const auto& f : kept) {
+  struct Kept {
+    std::unique_ptr<Fourier> all[4];
+    size_t next = 0;
+  };
+  auto& kept = of_this_thread<Kept>();
+  for (const auto& f : kept.all) {
     if (f && f->is(n, inverse)) return *f;
   }
-  auto& place = kept[next++ % std::size(kept)];
+  auto& place = kept.all[kept.next++ % std::size(kept.all)];
   place = std::make_unique<Fourier>(n, inverse);
   return *place;
 }
