@@ -53,9 +53,10 @@ def _text(callback):
     return json.dumps([type(callback).__name__, _attributes(callback)])
 
 
-def _watches(callback):
+def watches_batches(callback, kind):
+    """True if a callback is to be called for each batch of `kind`: train, test or predict."""
     return not all(utils.is_default(getattr(callback, f"on_{when}")) for when in (
-        "batch_begin", "batch_end", "train_batch_begin", "train_batch_end"))
+        "batch_begin", "batch_end", f"{kind}_batch_begin", f"{kind}_batch_end"))
 
 
 def _random_text():
@@ -142,7 +143,7 @@ class ElasticFit:
         """So many batches of the epoch are done."""
         if self.on:
             if self._fit.step_ends():
-                self._texts = [_text(c) if _watches(c) else text for c, text in zip(self._callbacks, self._texts)]
+                self._texts = [_text(c) if watches_batches(c, "train") else text for c, text in zip(self._callbacks, self._texts)]
                 self._copy(epoch, batch)
             self._fit.hand_over()
 

@@ -8,7 +8,7 @@ from berth import _core
 from berth._placement import save_text
 from keras.src import callbacks as callbacks_module
 from keras.src import optimizers as optimizers_module
-from keras.src import tree, utils
+from keras.src import tree
 from keras.src.backend import config
 from keras.src.saving import serialization_lib
 from keras.src.trainers import trainer as base_trainer
@@ -17,7 +17,7 @@ from keras.src.utils import traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
 
 from keras_berth.src import distribution_lib, losses
-from keras_berth.src.elastic import ElasticFit
+from keras_berth.src.elastic import ElasticFit, watches_batches
 from keras_berth.src.epoch import Epochs, NoBatches, is_text, tensors
 from keras_berth.src.layer import steps_of
 from keras_berth.src.plan import choose_for, fits, plan_of
@@ -423,9 +423,6 @@ def _norms(weights, gradients, scale):
     return {layer: tf.sqrt(square) / scale for layer, square in squares.items()}
 
 
-_HOOKS = "on_batch_begin", "on_batch_end"
-
-
 def _refuse_own_keras(what, given):
     """Objects of berth.keras, as `tf.keras` is where `berth` is imported as `tf`, do not serve the package."""
     for each in tree.flatten(given):
@@ -439,9 +436,7 @@ def _refuse_own_keras(what, given):
 
 def _watches_batches(callbacks, kind):
     """True if a callback, apart from the progress bar, is to be called for each batch."""
-    names = [*_HOOKS, f"on_{kind}_batch_begin", f"on_{kind}_batch_end"]
-    return any(not utils.is_default(getattr(c, name)) for c in callbacks.callbacks
-               if type(c) is not callbacks_module.ProgbarLogger for name in names)
+    return any(watches_batches(c, kind) for c in callbacks.callbacks if type(c) is not callbacks_module.ProgbarLogger)
 
 
 def _joined(outs):
