@@ -43,3 +43,11 @@ def run_script(tmp_path, digits):
         return subprocess.run([sys.executable, "-m", "berth", *options, str(path)], env=env, text=True,
                               capture_output=True, timeout=timeout, cwd=tmp_path)
     return run
+
+
+@pytest.fixture
+def berth_program():
+    """The path of the command line `berth`: what BERTH names, else the one of build/release."""
+    built = os.path.join(os.path.dirname(__file__), "../../build/release/bin/berth")
+    program = os.environ.get("BERTH") or (os.path.abspath(built) if os.path.exists(built) else None)
+    return program or pytest.skip("there is no program berth: BERTH names none, and build/release has none")

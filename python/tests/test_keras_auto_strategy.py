@@ -86,7 +86,7 @@ assert model.predict(x[:4], verbose=0).shape == (4, 3)
 """, BERTH_SIM="GPUx2")
 
 
-def test_a_graph_file_is_planned_and_the_plan_runs(tmp_path):
+def test_a_graph_file_is_planned_and_the_plan_runs(tmp_path, berth_program):
     graph, plan, cluster = (str(tmp_path / name) for name in ("step.txt", "plan.json", "cluster.json"))
     run(TRAIN + f"""
 model = train(blocks)[0]
@@ -97,7 +97,7 @@ model.save_graph({graph!r})
         json.dump({"devices": [{"name": "GPU", "count": 2, "memory_bytes": 7600}],
                    "classes": [{"name": "GPU", "flops_per_us": 100}],
                    "default_link": {"latency_us": 1, "bandwidth_bytes_per_us": 1000}}, file)
-    done = subprocess.run([os.environ["BERTH"], "plan", graph, "--parallel", "--cluster", cluster, "-o", plan, "--json"],
+    done = subprocess.run([berth_program, "plan", graph, "--parallel", "--cluster", cluster, "-o", plan, "--json"],
                           text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
     with open(plan) as file:

@@ -136,12 +136,8 @@ def test_tensorboard_profiles_batches(tmp_path):
     assert len(files) == 1 and files[0].stat().st_size > 100
 
 
-def test_diff_run_names_the_first_op_that_differs(tmp_path):
-    import os
+def test_diff_run_names_the_first_op_that_differs(tmp_path, berth_program):
     import subprocess
-    berth = os.environ.get("BERTH")
-    if not berth:
-        pytest.skip("BERTH names no program")
 
     def record(name, last):
         shift = [tf.constant(v) for v in (1.0, 1.0, last)]
@@ -155,8 +151,8 @@ def test_diff_run_names_the_first_op_that_differs(tmp_path):
         return path
 
     one, same, other = record("a.pftrace", 1.0), record("b.pftrace", 1.0), record("c.pftrace", 2.0)
-    equal = subprocess.run([berth, "diff-run", one, same], capture_output=True, text=True)
+    equal = subprocess.run([berth_program, "diff-run", one, same], capture_output=True, text=True)
     assert equal.returncode == 0 and "equal bits" in equal.stdout, equal.stdout + equal.stderr
-    differ = subprocess.run([berth, "diff-run", one, other], capture_output=True, text=True)
+    differ = subprocess.run([berth_program, "diff-run", one, other], capture_output=True, text=True)
     assert differ.returncode == 1 and "Mul (test_profiler.py:" in differ.stdout, differ.stdout + differ.stderr
     assert "step 3" in differ.stdout
