@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <list>
 #include <map>
@@ -112,6 +113,15 @@ class FunctionCore::Impl {
           "{} has not been called yet; call it first", options_.name));
     }
     return traced_.front();
+  }
+  // The trace that ran last. A later one may be another thread's, which has not
+  // come to run it, or part of the trace of another function.
+  std::shared_ptr<GraphCallable> last_run() const {
+    const auto front = last();
+    std::lock_guard lock(mutex_);
+    const auto ran = [](const auto& t) { return t->callable->has_run(); };
+    const auto found = std::find_if(traced_.begin(), traced_.end(), ran);
+    return (found == traced_.end() ? front : *found)->callable;
   }
 
   const FunctionOptions options_;
@@ -339,7 +349,7 @@ FunctionPlanInfo FunctionCore::plan_info() const {
 }
 
 placement::Report FunctionCore::placement() const {
-  return impl_->last()->callable->placement();
+  return impl_->last_run()->placement();
 }
 
 std::vector<placement::Report> FunctionCore::placements() const {
@@ -358,7 +368,7 @@ std::vector<placement::Report> FunctionCore::placements() const {
 }
 
 placement::Explanation FunctionCore::explain(const std::string& op) const {
-  return impl_->last()->callable->explain(op);
+  return impl_->last_run()->explain(op);
 }
 
 int FunctionCore::num_traces() const {

@@ -94,6 +94,8 @@ class GraphCallable final : public Callable {
   // For the plan used last. Throws errors::FailedPrecondition before a call.
   Stages stages() const;
   FunctionPlanInfo plan_info() const;
+  // Whether a plan was made for a call.
+  bool has_run() const;
   // Describe the plan used last, else that of the last call under a tape. Throw
   // errors::FailedPrecondition before a call (placement.cc).
   placement::Report placement();

@@ -228,6 +228,16 @@ std::shared_ptr<GraphCallable> GraphCallable::used_variant() {
   return plans_.empty() ? taped_ : nullptr;
 }
 
+bool GraphCallable::has_run() const {
+  std::shared_ptr<GraphCallable> taped;
+  {
+    std::lock_guard lock(mutex_);
+    if (!plans_.empty()) return true;
+    taped = taped_;
+  }
+  return taped && taped->has_run();
+}
+
 placement::Report GraphCallable::placement() {
   if (const auto taped = used_variant()) return taped->placement();
   return report(*last());

@@ -116,6 +116,7 @@ void Coordinator::received(int connection, const Frame& frame) {
 namespace {
 
 const char* network_text(const std::string& network) {
+  if (network == "memory,ucx") return "memory and UCX";
   return network.empty() ? "sockets" : network == "ucx" ? "UCX" : "another";
 }
 

@@ -51,7 +51,7 @@ class Coordinator {
     // for, and whether a generation begins only after asked().
     std::vector<TaskId> expected = {};
     bool asks_first = false;
-    std::string network = {};  // of sums: "ucx", or "" for sockets
+    std::string network = {};  // of sums: "ucx", "memory,ucx"; "": sockets
   };
   // A frame for a connection; `close`: the last one. Broadcasts share it.
   using FramePtr = std::shared_ptr<const Frame>;

@@ -80,7 +80,7 @@ class Hall {
 };
 
 TEST(Coordinator, RefusesATaskOfAnotherTransportByName) {
-  for (const char* network : {"ucx", "?"}) {
+  for (const char* network : {"ucx", "memory,ucx", "?"}) {
     Hall h(2);
     h.enroll(0, 0, 10);
     (*h).connected(1, {"worker", 1});

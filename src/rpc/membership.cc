@@ -51,7 +51,7 @@ std::string network_of(const JoinOptions& options, const TaskId& task) {
                  "devices, parameter servers) and control go over sockets\n",
                  task.str().c_str());
   });
-  return "ucx";
+  return transport_of_environment().memory ? "memory,ucx" : "ucx";
 }
 
 std::vector<TaskId> places_of(const ClusterSpec& spec,

@@ -80,7 +80,7 @@ struct Membership {
   const std::string rendezvous;
   JoinOptions options;
   const TlsFiles tls;
-  const std::string network;  // of sums: "ucx", or "" for sockets
+  const std::string network;  // of sums: "ucx", "memory,ucx"; "": sockets
   std::vector<TaskId> tasks;
   const std::vector<TaskId> places;  // that may coordinate, in this order
   std::atomic<size_t> head_at{0};    // of places
