@@ -331,16 +331,6 @@ TEST(Explain, SaysWhatBecameOfAnOpThatPassesTookAway) {
   }
 }
 
-TEST(Explain, DescribesTheTraceThatRan) {
-  auto f = function([](const Tensor& x) { return math::square(x); });
-  f(ones({2}));
-  auto g = function([&](const Tensor& x) { return f(x) + 1.0f; });
-  g(ones({3}));  // f is traced for {3}, as a part of g
-  EXPECT_EQ(f.num_traces(), 2);
-  EXPECT_EQ(f.explain("Square").op, "Square");
-  EXPECT_EQ(f.placement().steps, 1);
-}
-
 TEST(Explain, FindsOpsByTheirNamesAndNamesTheNearest) {
   const Variable w(on_device("/GPU:0", {32, 8}));
   auto f = function([&](const Tensor& x) { return two_devices(x, w); });
