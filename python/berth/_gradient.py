@@ -29,6 +29,21 @@ class _Open(thread_local):
 _open = _Open()
 
 
+def open_tapes():
+    """The tapes that record on this thread, the outermost first."""
+    return list(_open.tapes)
+
+
+def reopened(tapes):
+    """A block in which those of `tapes` that were closed go on recording, but for those that gradient() has used up."""
+    from contextlib import ExitStack
+    stack = ExitStack()
+    for tape in tapes:
+        if tape not in _open.tapes and not tape._tape.spent():
+            stack.enter_context(tape)
+    return stack
+
+
 def note_read(variables):
     """Says to open tapes which variables a function read that was loaded from a file."""
     if _open.tapes:

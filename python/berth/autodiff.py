@@ -1,6 +1,6 @@
 """tf.autodiff: derivatives in both directions."""
 from berth import _core
-from berth._gradient import GradientTape, UnconnectedGradients as _Unconnected, _fills, _held
+from berth._gradient import GradientTape, UnconnectedGradients as _Unconnected, _fills, _held, open_tapes as _open_tapes, reopened as _reopened
 from berth._structure import flatten as _flatten, pack as _pack
 from berth._tensor import convert_to_tensor as _tensor
 
@@ -38,6 +38,7 @@ class ForwardAccumulator:
         if self._used:
             raise ValueError("the ForwardAccumulator was open already; make one for each block")
         self._used = self._is_open = True
+        self._around = _open_tapes()  # TensorFlow's know of the change from the first; here it is computed when asked for
         self._tape.__enter__()
         for p in self._primals:
             self._tape.watch(p)
@@ -62,7 +63,8 @@ class ForwardAccumulator:
                 return t
         change = None
         if result is not None and (result.dtype.is_floating or result.dtype.is_complex):
-            change = self._paused(lambda: self._of(_tensor(result)))
+            with _reopened(self._around):
+                change = self._paused(lambda: self._of(_tensor(result)))
         return _core.ops.zeros_like(result) if change is None and zeros else change
 
     def _paused(self, run):

@@ -1,7 +1,7 @@
 """Makes Keras releases without plug-ins import this backend: six files of Keras get a branch as they are imported.
 
 Keras picks its backend in closed chains of `if`. Each place is looked for by its text, which must occur once.
-In four further files a fault of Keras is mended where its text is found.
+In five further files a fault of Keras is mended where its text is found.
 """
 import importlib.abc
 import importlib.machinery
@@ -38,6 +38,9 @@ _EDITS = {
 
 # By module: the text of a fault, and what mends it.
 _MENDED = {
+    # Promotion of 64 bits to 32 is what JAX does; a model of float64 would compute in float32 without a word.
+    "keras.src.backend.common.dtypes": (
+        'config.backend() == "tensorflow"', 'config.backend() in ("berth", "tensorflow")'),
     # The optimizer was built for no variables, and the first step after it failed.
     "keras.src.legacy.saving.legacy_h5_format": (
         "model.optimizer.build(model._trainable_variables)", "model.optimizer.build(model.trainable_variables)"),

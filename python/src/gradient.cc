@@ -92,6 +92,7 @@ class Tape {
   }
 
   const std::vector<Variable>& watched() const { return seen_; }
+  bool spent() const { return spent_; }
   ~Tape() { std::erase(t_open, &seen_); }
 
  private:
@@ -150,6 +151,7 @@ void add_gradient(nb::module_& m) {
       .def("watch", &Tape::watch)
       .def("watched", [](const Tape& t) { return to_python(t.watched()); })
       .def("reset", &Tape::reset)
+      .def("spent", &Tape::spent)
       .def(
           "gradient",
           [](Tape& t, nb::list targets, nb::list sources, nb::object given,

@@ -44,6 +44,22 @@ def test_forward_derivatives_of_gradients_and_the_other_way_round():
             y = x ** 3
         j = inner.jvp(y)
     assert outer.jvp(j).numpy().tolist() == [6, 12]
+    assert outer.jvp(inner.jvp(y)).numpy().tolist() == [6, 12]  # asked for when both are closed
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        with tf.autodiff.ForwardAccumulator(x, tf.ones(2)) as acc:
+            y = x ** 3
+    assert tape.gradient(acc.jvp(y), x).numpy().tolist() == [6, 12]
+    assert acc.jvp(y).numpy().tolist() == [3, 12]  # the tape has ended
+
+    @tf.function
+    def third(x):
+        with tf.autodiff.ForwardAccumulator(x, tf.ones(2)) as p:
+            with tf.autodiff.ForwardAccumulator(x, tf.ones(2)) as q:
+                with tf.autodiff.ForwardAccumulator(x, tf.ones(2)) as r:
+                    y = x ** 4
+        return p.jvp(q.jvp(r.jvp(y)))
+    assert third(x).numpy().tolist() == [24, 48]
 
     @tf.function
     def f(x, v):

@@ -84,6 +84,53 @@ def test_a_trace_gives_what_op_by_op_gives():
                           capture_output=True, timeout=600)
     assert done.returncode == 0 and "untraced" not in done.stderr, done.stderr
 
+# What keras.ops give on TensorFlow by two float64 arrays, by float64 and float32, by int64; - where nothing is asked.
+BY_64_BITS = """add float64 float64 int64, subtract float64 float64 int64, multiply float64 float64 int64,
+divide float64 float64 float32, maximum float64 float64 int64, power float64 float64 int64, arctan2 float64 float64 float32,
+matmul float64 float64 int64, where float64 float64 int64, concatenate float64 float64 int64, equal bool bool bool"""
+BY_ONE = """abs float64 int64, exp float64 float32, erf float64 -, rsqrt float64 -, sum float64 int64, mean float64 float32,
+var float64 float32, cumsum float64 int64, prod float64 int64, sort float64 int64, median float64 float32, softmax float64 -,
+logsumexp float64 -, normalize float64 -, norm float64 float32, relu float64 int64, square float64 int64,
+argmax int32 int32, ravel float64 int64, max float64 int64, log_softmax float64 -, sigmoid float64 -"""
+
+KEEPS_64_BITS = """
+import numpy as np, berth as tf, keras
+from keras import ops
+x = np.array([[.1, .7, .3], [.4, .2, .9]])
+n = np.array([[1, 2, 3], [4, 5, 2 ** 40]])
+two = dict(matmul=lambda a, b: ops.matmul(a, ops.transpose(b)), where=lambda a, b: ops.where(x > .3, a, b),
+           concatenate=lambda a, b: ops.concatenate([a, b]))
+for row in {two!r}.split(","):
+    name, *wanted = row.split()
+    call = two.get(name, getattr(ops, name))
+    got = [call(x, x).dtype.name, call(x, x.astype("float32")).dtype.name, call(n, n).dtype.name]
+    assert got == wanted, (name, got, wanted)
+for row in {one!r}.split(","):
+    name, *wanted = row.split()
+    for value, dtype in zip((x, n), wanted):
+        if dtype != "-":
+            for call in (getattr(ops, name), tf.function(getattr(ops, name), autograph=False)):
+                assert call(value).dtype.name == dtype, (name, call(value).dtype, dtype)
+assert ops.add(n, n).numpy()[1, 2] == 2 ** 41
+layer = keras.layers.Dense(4, dtype="float64")
+y = layer(x)
+assert y.dtype == "float64"
+np.testing.assert_allclose(y, x @ layer.kernel.numpy(), rtol=1e-15)
+keras.config.set_floatx("float64")
+inputs = keras.Input([3])
+model = keras.Model(inputs, keras.layers.Dense(2)(keras.layers.LayerNormalization()(inputs)))
+model.compile("adam", "mse")
+model.fit(x, x[:, :2], verbose=0)
+assert model.predict(x, verbose=0).dtype == "float64" and model(x).dtype == "float64"
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("keras") is None, reason="Keras is not installed")
+def test_arrays_of_64_bits_keep_them_as_on_tensorflow():
+    done = subprocess.run([sys.executable, "-c", KEEPS_64_BITS.format(two=BY_64_BITS, one=BY_ONE)],
+                          env={**os.environ, "KERAS_BACKEND": "berth"}, text=True, capture_output=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+
 
 if __name__ == "__main__":
     import berth  # noqa: F401  it answers for the backend

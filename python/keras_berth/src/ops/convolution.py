@@ -45,6 +45,8 @@ def _pooled(inputs, how, size, strides, padding):
 
 
 def max_pool(inputs, pool_size, strides=None, padding="valid", data_format=None):
+    inputs = convert_to_tensor(inputs)
+    inputs = inputs if inputs.dtype.is_floating else cast(inputs, "float32")
     return _pooled(inputs, "max", pool_size, strides, padding, data_format=data_format)
 
 

@@ -46,9 +46,6 @@ def dense_tensor(x, dtype=None):
     return _cast(x, dtype)
 
 
-_NARROW = {"float64": "float32", "int64": "int32", "uint64": "uint32", "complex128": "complex64"}
-
-
 def _tensor_of(x, dtype):
     """A tensor, whose dtype is not yet `dtype` where values have to be converted."""
     if isinstance(x, _core.Variable):
@@ -60,17 +57,7 @@ def _tensor_of(x, dtype):
     if isinstance(x, (builtins.bool, int, float)) and dtype is not None and dtype != "bool":
         return _core.convert(x, dtype) if isinstance(x, builtins.bool) is False and (
             not isinstance(x, float) or dtype[0] in "fb") else _core.convert(x, None)
-    narrow = _narrow(x) if dtype is None and isinstance(x, (np.ndarray, np.generic)) else None
-    return _core.convert(x, narrow)
-
-
-def _narrow(x):
-    """Arrays of 64 bits that no dtype is said of become 32, as in Keras' promotion rules, unless whole numbers do not fit."""
-    name = _NARROW.get(x.dtype.name)
-    if name is None or x.dtype.kind not in "iu" or not x.size:
-        return name
-    limits = np.iinfo(name)
-    return name if limits.min <= x.min() and x.max() <= limits.max else None
+    return _core.convert(x, None)
 
 
 def convert_to_numpy(x):

@@ -345,10 +345,7 @@ def gaussian_blur(images, kernel_size=(3, 3), sigma=(1.0, 1.0), data_format=None
 
 def sobel_edges(images, data_format=None):
     images, _ = _batched(images, data_format)
-    rows = [[[-1, -1], [-2, 0], [-1, 1]], [[0, -2], [0, 0], [0, 2]], [[1, -1], [2, 0], [1, 1]]]
-    edges = _filtered(images, convert_to_tensor(rows, name_of(images)))
-    n, height, width, both = edges.shape
-    edges = tf.reshape(edges, [n, height, width, both // 2, 2])
+    edges = tf.image.sobel_edges(images)  # with mirrored borders
     return tf.transpose(edges, [0, 3, 1, 2, 4]) if data_format == "channels_first" else edges
 
 
