@@ -82,7 +82,13 @@ class _Answer(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return _TensorFlow(self._own_keras)
         if not self._own_keras:
             own = own.replace("berth.keras", "keras._tf_keras.keras", 1)
-        return importlib.import_module(own)
+        try:
+            return importlib.import_module(own)
+        except ModuleNotFoundError as e:
+            if not own.startswith(e.name or " "):
+                raise  # one of the module's own imports
+            raise ModuleNotFoundError(f"No module named '{spec.name}': Berth answers for TensorFlow's public names alone "
+                                      "(docs/python-names.md lists them)", name=spec.name) from None
 
     def exec_module(self, module):
         pass

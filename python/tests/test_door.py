@@ -254,3 +254,9 @@ y[40] = 1
 print("loss", model.fit(x, y, verbose=0).history["loss"][0] > 0, tf.config.reset_device_error("GPU:0"))
 """, simulate="GPUx2")
     assert done.returncode == 0 and "loss True None" in done.stdout, done.stderr
+
+
+def test_names_inside_tensorflow_are_refused_by_their_name(run_script):
+    for name in ("tensorflow.python.eager", "tensorflow.nonsense"):
+        done = run_script(f"import {name}")
+        assert f"No module named '{'.'.join(name.split('.')[:2])}'" in done.stderr, done.stderr
