@@ -125,14 +125,15 @@ def raw_ops(path):
 
 def later(berth, package):
     """Names that modules get of others when they are used first: {module: [(source, names)]}."""
-    found = {}
+    calls = []
     for node in ast.walk(ast.parse(open(os.path.join(berth, package, "__init__.py")).read())):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "_later":
-            module, source, names = node.args
-            path = ".".join([package, ast.unparse(module)] if package else [ast.unparse(module)])
-            source = os.path.join(*ast.literal_eval(source).split(".")[1:]) + ".py"
-            found.setdefault(path, []).append((source, set(ast.literal_eval(names).split())))
-    return found
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "_later" and isinstance(node.args[1], ast.Dict):
+            calls.append((f"{package}.{ast.unparse(node.args[0])}", ast.literal_eval(node.args[1])))
+    if not package:
+        table = ast.parse(open(os.path.join(berth, "_late_names.py")).read()).body[-1].value
+        calls += ast.literal_eval(table).items()
+    return {path: [(source.replace(".", os.sep) + ".py", set(names.split())) for source, names in sources.items()]
+            for path, sources in calls}
 
 
 def package(path):
@@ -145,7 +146,7 @@ def package(path):
                     module, _, source = ast.literal_eval(value).rpartition(".")
                     out += f"from berth.{module} import {source} as {ast.literal_eval(name)}\n"
         if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("berth._") \
-                or node.module in ("berth._core", "berth._modules", "berth._classes"):
+                or node.module in ("berth._core", "berth._late_names", "berth._modules", "berth._classes"):
             continue
         source = os.path.join(os.path.dirname(path), node.module.split(".")[1] + ".py")
         names = {a.name for a in node.names if not a.name.startswith("_")}

@@ -23,6 +23,7 @@ from berth._tensor import (constant, convert_to_tensor, is_tensor, TensorSpec, T
                            float16, float32, float64, bfloat16, int8, int16, int32, int64, uint8, uint16,
                            uint32, uint64,
                            complex64, complex128, string, bool, as_dtype, half, double)
+from berth._late_names import LATE as _LATE  # noqa: E402
 from berth._modules import install as _install, later as _later  # noqa: E402
 
 _install(globals())
@@ -45,72 +46,15 @@ from berth import _strings  # noqa: E402
 
 _strings.install(strings)  # noqa: F821
 _strings.take_text(globals())
-_later(io, "berth._io", "FixedLenFeature VarLenFeature RaggedFeature FixedLenSequenceFeature parse_example "  # noqa: F821
-       "parse_single_example TFRecordOptions TFRecordWriter decode_csv gfile SparseFeature match_filenames_once")
-_later(io, "berth._tensor_proto", "serialize_tensor parse_tensor")  # noqa: F821
-_later(io, "berth._sparse_files", "serialize_sparse serialize_many_sparse deserialize_many_sparse")  # noqa: F821
-_later(io, "berth._sequence_example", "parse_single_sequence_example parse_sequence_example decode_json_example")  # noqa: F821
-_later(io, "berth._pictures", "decode_bmp decode_gif")  # noqa: F821
-_later(image, "berth._pictures", "decode_bmp decode_gif")  # noqa: F821
-_later(strings, "berth._unicode", "unicode_decode_with_offsets unicode_split_with_offsets unicode_transcode "  # noqa: F821
-       "unicode_script unsorted_segment_join to_hash_bucket_strong")
-del image.decode_image, io.decode_image, linspace, sequence_mask, sign  # noqa: F821  which have another form
-_later(math, "berth._forms", "bincount accumulate_n sign")  # noqa: F821
-_later(io, "berth._forms", "decode_raw")  # noqa: F821
-_later(nn, "berth._forms", "conv2d depthwise_conv2d max_pool2d")  # noqa: F821
-_later(image, "berth._images", "ResizeMethod extract_patches decode_image")  # noqa: F821
-_later(io, "berth._images", "decode_image")  # noqa: F821
-_later(linalg, "berth._numeric", "svd qr lu")  # noqa: F821
-_later(signal, "berth._numeric", "stft inverse_stft inverse_stft_window_fn")  # noqa: F821
-_later(nn, "berth._numeric", "convolution conv_transpose pool max_pool avg_pool ctc_loss ctc_greedy_decoder "  # noqa: F821
-       "ctc_beam_search_decoder top_k")
-_later(math, "berth._numeric", "top_k")  # noqa: F821
+del linspace, sequence_mask, sign  # noqa: F821  which have another form
+for _path, _sources in _LATE.items():
+    _later(globals()[_path], _sources)
 math.special = _Names("tf.math.special", _late={  # noqa: F821
     "_bessel": "bessel_j0 bessel_j1 bessel_k0 bessel_k0e bessel_k1 bessel_k1e bessel_y0 bessel_y1",
     "_special": "dawsn expint fresnel_cos fresnel_sin spence"}, **{
         n: getattr(math, n) for n in ("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e")})  # noqa: F821
-_later(math, "berth._special", "betainc igamma igammac unsorted_segment_sqrt_n")  # noqa: F821
-_later(math, "berth._nn_more", "approx_max_k approx_min_k")  # noqa: F821
-_later(math, "berth._sobol", "sobol_sample")  # noqa: F821
-_later(nn, "berth._nn_more", "batch_normalization batch_norm_with_global_normalization lrn crelu "  # noqa: F821
-       "weighted_moments sufficient_statistics normalize_moments collapse_repeated ctc_unique_labels isotonic_regression "
-       "approx_max_k approx_min_k")
-_later(nn, "berth._samplers", "sampled_softmax_loss nce_loss compute_accidental_hits all_candidate_sampler "  # noqa: F821
-       "fixed_unigram_candidate_sampler learned_unigram_candidate_sampler")
-_later(random, "berth._samplers", "log_uniform_candidate_sampler uniform_candidate_sampler all_candidate_sampler "
-       "fixed_unigram_candidate_sampler learned_unigram_candidate_sampler")
-_later(nn, "berth._sparse_embedding", "embedding_lookup_sparse safe_embedding_lookup_sparse")  # noqa: F821
-_later(nn, "berth._space_to_batch", "space_to_batch with_space_to_batch atrous_conv2d atrous_conv2d_transpose "  # noqa: F821
-       "depthwise_conv2d_backprop_input depthwise_conv2d_backprop_filter dilation2d erosion2d fractional_max_pool "
-       "fractional_avg_pool")
 nn.experimental = _Names("tf.nn.experimental", _late={"_nn_more": "general_dropout stateless_dropout"})  # noqa: F821
 linalg.experimental = _Names("tf.linalg.experimental", _late={"_matrix_functions": "conjugate_gradient"})  # noqa: F821
-_later(linalg, "berth._diagonals", "diag diag_part set_diag tensor_diag tensor_diag_part")  # noqa: F821
-_later(linalg, "berth._matrix_functions", "normalize expm sqrtm logm tridiagonal_solve tridiagonal_matmul "  # noqa: F821
-       "banded_triangular_solve eigh_tridiagonal")
-_later(linalg, "berth._linear_operator", "LinearOperator")  # noqa: F821
-_later(linalg, "berth._linear_operators",
-       "LinearOperatorFullMatrix LinearOperatorDiag LinearOperatorScaledIdentity "  # noqa: F821
-       "LinearOperatorIdentity LinearOperatorZeros LinearOperatorLowerTriangular")
-_later(linalg, "berth._linear_patterns",
-       "LinearOperatorHouseholder LinearOperatorPermutation LinearOperatorToeplitz "  # noqa: F821
-       "LinearOperatorTridiag")
-_later(linalg, "berth._linear_blocks", "LinearOperatorBlockLowerTriangular LinearOperatorBlockDiag")  # noqa: F821
-_later(linalg, "berth._linear_operators_of",
-       "LinearOperatorAdjoint LinearOperatorInversion LinearOperatorComposition "  # noqa: F821
-       "LinearOperatorKronecker LinearOperatorLowRankUpdate")
-_later(linalg, "berth._circulant", "LinearOperatorCirculant LinearOperatorCirculant2D LinearOperatorCirculant3D")  # noqa: F821
-_later(signal, "berth._signal_more", "dct idct mdct inverse_mdct rfftnd irfftnd rfft3d irfft3d "  # noqa: F821
-       "linear_to_mel_weight_matrix mfccs_from_log_mel_spectrograms")
-_later(image, "berth._images_more", "ssim ssim_multiscale draw_bounding_boxes extract_glimpse "  # noqa: F821
-       "sample_distorted_bounding_box stateless_sample_distorted_bounding_box stateless_random_jpeg_quality")
-_later(image, "berth._suppression", "non_max_suppression_with_scores non_max_suppression_overlaps "  # noqa: F821
-       "combined_non_max_suppression")
-_later(image, "berth._more", "total_variation psnr image_gradients is_jpeg")  # noqa: F821
-_later(math, "berth._more", "polyval confusion_matrix is_non_decreasing is_strictly_increasing lbeta")  # noqa: F821
-_later(strings, "berth._as_string", "as_string")  # noqa: F821
-_later(strings, "berth._more", "unicode_encode ngrams")  # noqa: F821
-_later(io, "berth._more", "encode_base64 decode_base64 decode_compressed matching_files")  # noqa: F821
 eig, eigvals, fftnd, ifftnd = linalg.eig, linalg.eigvals, signal.fftnd, signal.ifftnd  # noqa: F821
 math.argmax, math.argmin, math.reduce_mean = argmax, argmin, reduce_mean  # noqa: F405
 math.divide = math.truediv = realdiv = divide  # noqa: F405

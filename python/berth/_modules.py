@@ -57,22 +57,23 @@ def install(top):
             top.setdefault(name, value)
 
 
-def later(module, source, names):
-    """Gives a module names of another one, which is imported when the first is used."""
-    names, missing, others = names.split(), module.__getattr__, vars(module).get("__dir__")
-    for name in names:
+def later(module, sources):
+    """Gives a module names of others, {module: "NAME NAME"}; a module is imported when a name of it is used first."""
+    late = {name: source for source, names in sources.items() for name in names.split()}
+    missing = module.__getattr__
+    for name in late:
         vars(module).pop(name, None)  # the engine's own form
 
     def look_up(name):
-        if name not in names:
+        if name not in late:
             return missing(name)
         import importlib
-        value = getattr(importlib.import_module(source), name)
+        value = getattr(importlib.import_module(f"berth.{late[name]}"), name)
         setattr(module, name, value)
         return value
 
     module.__getattr__ = look_up
-    module.__dir__ = lambda: sorted({*vars(module), *names, *(others() if others else ())})
+    module.__dir__ = lambda: sorted({*vars(module), *late})
 
 
 def hasattr_quietly(module, name):

@@ -26,7 +26,10 @@ def top_k(input, k=1, sorted=True, index_type=int32, name=None):
 
 def qr(input, full_matrices=False, name=None):
     """Matrices [..., m, n] as an orthogonal q and an upper triangular r with input = q r: (q, r)."""
-    return Qr(*_ops.linalg.qr(input, full_matrices))
+    x = convert_to_tensor(input)
+    if x.dtype.name in ("float16", "bfloat16"):
+        return Qr(*(_ops.cast(v, x.dtype) for v in _ops.linalg.qr(_ops.cast(x, "float32"), full_matrices)))
+    return Qr(*_ops.linalg.qr(x, full_matrices))
 
 
 def lu(input, output_idx_type=int32, name=None):

@@ -771,26 +771,26 @@ def _module(name, doc, values, source="", names=""):
     _sys.modules[made.__name__] = made
     _name_missing(made)
     if names:
-        _later(made, source, names)
+        _later(made, {source: names})
     return made
 
 
 cluster_resolver = _module(
-    "cluster_resolver", "tf.distribute.cluster_resolver", {}, "berth._resolvers",
+    "cluster_resolver", "tf.distribute.cluster_resolver", {}, "_resolvers",
     "ClusterResolver TFConfigClusterResolver SimpleClusterResolver SlurmClusterResolver UnionResolver")
-coordinator = _module("coordinator", "tf.distribute.coordinator", {}, "berth._servers",
+coordinator = _module("coordinator", "tf.distribute.coordinator", {}, "_servers",
                       "ClusterCoordinator RemoteValue PerWorkerValue")
 experimental = _module("experimental", "tf.distribute.experimental", {
     "MultiWorkerMirroredStrategy": MultiWorkerMirroredStrategy, "CommunicationOptions": CommunicationOptions,
     "CollectiveHints": CommunicationOptions, "CommunicationImplementation": CommunicationImplementation,
     "CollectiveCommunication": CommunicationImplementation, "CentralStorageStrategy": CentralStorageStrategy,
-    "ValueContext": ValueContext}, "berth._servers", "ParameterServerStrategy")
-_later(experimental, "berth._preemption", "PreemptionCheckpointHandler PreemptionWatcher TerminationConfig")
+    "ValueContext": ValueContext}, "_servers", "ParameterServerStrategy")
+_later(experimental, {"_preemption": "PreemptionCheckpointHandler PreemptionWatcher TerminationConfig"})
 experimental.coordinator = _module("experimental.coordinator", "tf.distribute.experimental.coordinator", {},
-                                   "berth._servers", "ClusterCoordinator RemoteValue PerWorkerValues")
+                                   "_servers", "ClusterCoordinator RemoteValue PerWorkerValues")
 experimental.partitioners = _module(
-    "experimental.partitioners", "tf.distribute.experimental.partitioners", {}, "berth._servers",
+    "experimental.partitioners", "tf.distribute.experimental.partitioners", {}, "_servers",
     "Partitioner FixedShardsPartitioner MinSizePartitioner MaxSizePartitioner")
 _SERVERS = "ParameterServerStrategy Server register_dataset"
 _name_missing(_sys.modules[__name__])
-_later(_sys.modules[__name__], "berth._servers", _SERVERS)
+_later(_sys.modules[__name__], {"_servers": _SERVERS})

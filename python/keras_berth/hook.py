@@ -1,7 +1,7 @@
 """Makes Keras releases without plug-ins import this backend: six files of Keras get a branch as they are imported.
 
 Keras picks its backend in closed chains of `if`. Each place is looked for by its text, which must occur once.
-In five further files a fault of Keras is mended where its text is found.
+In six further files a fault of Keras is mended where its text is found.
 """
 import importlib.abc
 import importlib.machinery
@@ -44,6 +44,8 @@ _MENDED = {
     # The optimizer was built for no variables, and the first step after it failed.
     "keras.src.legacy.saving.legacy_h5_format": (
         "model.optimizer.build(model._trainable_variables)", "model.optimizer.build(model.trainable_variables)"),
+    "keras.src.layers.normalization.batch_normalization": (  # moments() of all replicas is there
+        'if synchronized and backend.backend() != "tensorflow":', 'if synchronized and backend.backend() not in ("berth", "tensorflow"):'),
     # profile_batch is for backends that have a profiler.
     "keras.src.callbacks.tensorboard": (
         'if backend.backend() not in ("jax", "tensorflow"):', 'if backend.backend() not in ("jax", "tensorflow", "berth"):'),

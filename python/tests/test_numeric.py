@@ -161,3 +161,31 @@ def test_bytes_and_bessel():
 def test_draws(draw, mean):
     x = draw(20000).numpy().astype("float64")
     assert abs(x.mean() - mean) < 5 * x.std() / np.sqrt(20000)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_functions_of_complex_numbers(dtype):
+    """As NumPy's; gradients as TensorFlow 2.21's, which go through the conjugate of the derivative."""
+    z = np.array([[.3 + .4j, -1.2 + .1j, 2 - 3j], [1e-9 + 1e-9j, -.5 - .25j, 4 + .01j]], dtype)
+    x, tolerance = tf.constant(z), 1e-6 if dtype == "complex64" else 1e-14
+    slopes = dict(sin=np.cos(z), cos=-np.sin(z), tan=1 + np.tan(z) ** 2, sinh=np.cosh(z), cosh=np.sinh(z), expm1=np.exp(z),
+                  atan=1 / (1 + z ** 2), atanh=1 / (1 - z ** 2), reciprocal=-1 / z ** 2, asinh=1 / np.cosh(np.arcsinh(z)),
+                  acosh=1 / np.sinh(np.arccosh(z)), asin=1 / np.sqrt(1 - z ** 2), acos=-1 / np.sqrt(1 - z ** 2))
+    for name, slope in slopes.items():
+        judge = getattr(np, name.replace("a", "arc", 1) if name[0] == "a" else name)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = getattr(tf.math, name)(x)
+        np.testing.assert_allclose(y, judge(z), rtol=tolerance * 10, err_msg=name)
+        np.testing.assert_allclose(tape.gradient(y, x), np.conj(slope), rtol=tolerance * 1e3, err_msg=name)
+    np.testing.assert_allclose(tf.norm(x, axis=1), np.linalg.norm(z, axis=1), rtol=tolerance * 10)
+    np.testing.assert_allclose(tf.linalg.normalize(x)[0], z / np.linalg.norm(z), rtol=tolerance * 10)
+    assert tf.norm(x).dtype == dtype and tf.math.reduce_std(x).dtype == tf.math.reduce_variance(x).dtype == z.real.dtype
+    np.testing.assert_allclose(tf.math.reduce_std(x, 0), z.std(0), rtol=tolerance * 10)
+    np.testing.assert_allclose(tf.cumsum(x, 1), np.cumsum(z, 1), rtol=tolerance * 10)
+    np.testing.assert_allclose(tf.add_n([x, x]), z + z, rtol=tolerance * 10)
+
+
+def test_terms_of_regularization_are_summed():
+    assert tf.nn.scale_regularization_loss(tf.constant([1.0, 2.0])).numpy() == 3
+    assert tf.linalg.qr(tf.eye(3, dtype=tf.float16)).q.dtype == tf.float16

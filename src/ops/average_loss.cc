@@ -64,9 +64,10 @@ Tensor compute_average_loss(const Tensor& loss, const AverageLossOptions& o,
 
 Tensor scale_regularization_loss(const Tensor& loss, Site site) {
   set_site(site);
+  const Tensor sum = loss.rank() == 0 ? loss : math::reduce_sum(loss);
   const ReplicaScope* replica = t_state.replica;
-  if (replica == nullptr) return loss;
-  return loss / static_cast<double>(replica->strategy().num_replicas());
+  if (replica == nullptr) return sum;
+  return sum / static_cast<double>(replica->strategy().num_replicas());
 }
 
 }  // namespace berth::nn

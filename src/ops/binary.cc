@@ -282,7 +282,7 @@ void register_binary_ops(OpRegistry& r) {
     f.gradient ? op.gradient(f.gradient) : op.not_differentiable();
   }
   r.op("AddN")
-      .variadic_input("inputs", kRealNumbers)
+      .variadic_input("inputs", kEveryNumber)
       .output("sum")
       .infer([](InferContext& c) {
         Shape shape = c.shape(0);

@@ -218,7 +218,7 @@ void scan(OpRegistry& r, const char* name, DTypeSet types, GradientFn gradient,
 }  // namespace
 
 void register_scan_ops(OpRegistry& r) {
-  scan(r, "Cumsum", kRealNumbers, &grad_cumsum,
+  scan(r, "Cumsum", kEveryNumber, &grad_cumsum,
        "Sums of the elements up to each along an axis.");
   scan(r, "Cumprod", kRealNumbers, &grad_cumprod,
        "Products of the elements up to each along an axis.");

@@ -44,13 +44,16 @@ Tensor reduce_logsumexp(const Tensor& x, const ReduceOptions& o, Site s) {
 
 Tensor reduce_variance(const Tensor& x, const ReduceOptions& o, Site s) {
   const Tensor mean = reduce_mean(x, kept(o), s);
-  return reduce_mean(squared_difference(x, mean, s), o, s);
+  return reduce_mean(real(squared_difference(x, mean, s), s), o, s);
 }
 Tensor reduce_std(const Tensor& x, const ReduceOptions& o, Site s) {
   return sqrt(reduce_variance(x, o, s), s);
 }
+// Of complex numbers as TensorFlow has it: complex, with no imaginary part.
 Tensor reduce_euclidean_norm(const Tensor& x, const ReduceOptions& o, Site s) {
-  return sqrt(reduce_sum(square(x, s), o, s), s);
+  const Tensor squares =
+      is_complex(x.dtype()) ? multiply(x, conj(x, s), s) : square(x, s);
+  return sqrt(reduce_sum(squares, o, s), s);
 }
 Tensor count_nonzero(const Tensor& x, const ReduceOptions& o, Site s) {
   const Tensor some =

@@ -81,57 +81,74 @@ Tensors no_slope(const GradCall& g) { return {zeros_like(g.x(0), {})}; }
 Tensor square(const Tensor& x) { return math::square(x, {}); }
 Tensor sqrt(const Tensor& x) { return math::sqrt(x, {}); }
 Tensor exp(const Tensor& x) { return math::exp(x, {}); }
+// Gradients go through the conjugate of the derivative; of real numbers it is
+// the derivative.
+Tensor conjugate(const Tensor& x) { return math::conj(x, {}); }
 
 constexpr UnaryFunction kUnaryFunctions[] = {
     {"Ceil", kRealFloats, &no_slope, "The least whole number >= x."},
     {"Round", kRealNumbers, &no_slope,
      "The nearest whole number, of two the even one."},
     {"Rint", kRealFloats, &no_slope, "As Round."},
-    {"Reciprocal", kRealFloats,
+    {"Reciprocal", kInexactTypes,
      [](const GradCall& g) {
-       return Tensors{flow_through(g.dy(), -square(g.y()))};
+       return Tensors{flow_through(g.dy(), conjugate(-square(g.y())))};
      },
      "1 / x."},
-    {"Expm1", kRealFloats,
-     [](const GradCall& g) { return Tensors{g.dy() * (g.y() + 1.0)}; },
+    {"Expm1", kInexactTypes,
+     [](const GradCall& g) { return Tensors{g.dy() * conjugate(g.y() + 1.0)}; },
      "exp(x) - 1, exact near 0."},
-    {"Sin", kRealFloats,
-     [](const GradCall& g) { return Tensors{g.dy() * math::cos(g.x(0), {})}; },
+    {"Sin", kInexactTypes,
+     [](const GradCall& g) {
+       return Tensors{g.dy() * conjugate(math::cos(g.x(0), {}))};
+     },
      "Sine of radians."},
-    {"Cos", kRealFloats,
-     [](const GradCall& g) { return Tensors{-g.dy() * math::sin(g.x(0), {})}; },
+    {"Cos", kInexactTypes,
+     [](const GradCall& g) {
+       return Tensors{-g.dy() * conjugate(math::sin(g.x(0), {}))};
+     },
      "Cosine of radians."},
-    {"Tan", kRealFloats,
-     [](const GradCall& g) { return Tensors{g.dy() * (square(g.y()) + 1.0)}; },
+    {"Tan", kInexactTypes,
+     [](const GradCall& g) {
+       return Tensors{g.dy() * conjugate(square(g.y()) + 1.0)};
+     },
      "Tangent of radians."},
-    {"Asin", kRealFloats,
+    {"Asin", kInexactTypes,
      [](const GradCall& g) {
        return Tensors{over(g.dy(), sqrt(1.0 - square(g.x(0))))};
      },
      "Arcsine in [-pi/2, pi/2]; NaN outside [-1, 1]."},
-    {"Acos", kRealFloats,
+    {"Acos", kInexactTypes,
      [](const GradCall& g) {
        return Tensors{over(-g.dy(), sqrt(1.0 - square(g.x(0))))};
      },
      "Arccosine in [0, pi]; NaN outside [-1, 1]."},
-    {"Atan", kRealFloats,
+    {"Atan", kInexactTypes,
      [](const GradCall& g) {
        return Tensors{over(g.dy(), square(g.x(0)) + 1.0)};
      },
      "Arctangent in [-pi/2, pi/2]."},
-    {"Sinh", kRealFloats,
-     [](const GradCall& g) { return Tensors{g.dy() * math::cosh(g.x(0), {})}; },
+    {"Sinh", kInexactTypes,
+     [](const GradCall& g) {
+       return Tensors{g.dy() * conjugate(math::cosh(g.x(0), {}))};
+     },
      "Hyperbolic sine."},
-    {"Cosh", kRealFloats,
-     [](const GradCall& g) { return Tensors{g.dy() * math::sinh(g.x(0), {})}; },
+    {"Cosh", kInexactTypes,
+     [](const GradCall& g) {
+       return Tensors{g.dy() * conjugate(math::sinh(g.x(0), {}))};
+     },
      "Hyperbolic cosine."},
-    {"Asinh", kRealFloats,
-     [](const GradCall& g) { return Tensors{g.dy() / math::cosh(g.y(), {})}; },
+    {"Asinh", kInexactTypes,
+     [](const GradCall& g) {
+       return Tensors{g.dy() / conjugate(math::cosh(g.y(), {}))};
+     },
      "Inverse of sinh."},
-    {"Acosh", kRealFloats,
-     [](const GradCall& g) { return Tensors{g.dy() / math::sinh(g.y(), {})}; },
+    {"Acosh", kInexactTypes,
+     [](const GradCall& g) {
+       return Tensors{g.dy() / conjugate(math::sinh(g.y(), {}))};
+     },
      "Inverse of cosh; NaN below 1."},
-    {"Atanh", kRealFloats,
+    {"Atanh", kInexactTypes,
      [](const GradCall& g) {
        return Tensors{over(g.dy(), 1.0 - square(g.x(0)))};
      },

@@ -56,17 +56,17 @@ for _name, _mode, _models in (
         **{n: _parts.applications[n] for n in _models.split()},
         "preprocess_input": _preprocessing(_mode)}))
 utils = _module("utils", _parts.utils)
-_later(utils, "berth.keras._files", "get_file")
-_later(utils, "berth.keras._folders", "image_dataset_from_directory text_dataset_from_directory")
-_later(utils, "berth.keras._pictures", "load_img img_to_array array_to_img save_img pad_sequences")
+_later(utils, {
+    "keras._files": "get_file", "keras._folders": "image_dataset_from_directory text_dataset_from_directory",
+    "keras._pictures": "load_img img_to_array array_to_img save_img pad_sequences",
+    "keras.saving": "register_keras_serializable get_registered_name get_registered_object get_custom_objects "
+                    "CustomObjectScope custom_object_scope serialize_keras_object deserialize_keras_object"})
 preprocessing = _module("preprocessing", {"image": _module("preprocessing.image", {}),
                                           "sequence": _module("preprocessing.sequence", {})})
-_later(preprocessing, "berth.keras._folders", "image_dataset_from_directory text_dataset_from_directory")
-_later(preprocessing.image, "berth.keras._pictures", "load_img img_to_array array_to_img save_img")
-_later(preprocessing.sequence, "berth.keras._pictures", "pad_sequences")
+_later(preprocessing, {"keras._folders": "image_dataset_from_directory text_dataset_from_directory"})
+_later(preprocessing.image, {"keras._pictures": "load_img img_to_array array_to_img save_img"})
+_later(preprocessing.sequence, {"keras._pictures": "pad_sequences"})
 utils.experimental = _module("utils.experimental", {"DatasetCreator": _own.DatasetCreator})
-_later(utils, "berth.keras.saving", "register_keras_serializable get_registered_name get_registered_object "
-      "get_custom_objects CustomObjectScope custom_object_scope serialize_keras_object deserialize_keras_object")
 
 
 @_hiding

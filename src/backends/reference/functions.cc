@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <cstdint>
 #include <type_traits>
 
@@ -64,6 +65,12 @@ template <auto kFn>
 void floating(KernelTable& t, const char* op) {
   unary_of<kFn, float, double>(t, op);
 }
+// Of complex numbers, too; complex64 comes as complex128 (widened.h).
+using Complex = std::complex<double>;
+template <auto kFn>
+void inexact(KernelTable& t, const char* op) {
+  unary_of<kFn, float, double, Complex>(t, op);
+}
 template <auto kFn>
 void integers(KernelTable& t, const char* op) {
   unary_of<kFn, int32_t, int64_t, uint8_t, uint64_t>(t, op);
@@ -75,6 +82,13 @@ void floating2(KernelTable& t, const char* op) {
 template <auto kFn>
 void integers2(KernelTable& t, const char* op) {
   binary_of<kFn, int32_t, int64_t, uint8_t, uint64_t>(t, op);
+}
+
+// Exact near 0.
+Complex complex_expm1(Complex z) {
+  const double half = std::sin(z.imag() / 2), size = std::exp(z.real());
+  return {std::expm1(z.real()) * std::cos(z.imag()) - 2 * half * half,
+          size * std::sin(z.imag())};
 }
 
 double softplus(double x) {
@@ -138,19 +152,20 @@ void add_floating(KernelTable& t) {
   floating<[](double x) { return std::ceil(x); }>(t, "Ceil");
   floating<[](double x) { return std::nearbyint(x); }>(t, "Round");
   floating<[](double x) { return std::nearbyint(x); }>(t, "Rint");
-  floating<[](double x) { return 1 / x; }>(t, "Reciprocal");
+  inexact<[](auto x) { return 1.0 / x; }>(t, "Reciprocal");
   floating<[](double x) { return std::expm1(x); }>(t, "Expm1");
-  floating<[](double x) { return std::sin(x); }>(t, "Sin");
-  floating<[](double x) { return std::cos(x); }>(t, "Cos");
-  floating<[](double x) { return std::tan(x); }>(t, "Tan");
-  floating<[](double x) { return std::asin(x); }>(t, "Asin");
-  floating<[](double x) { return std::acos(x); }>(t, "Acos");
-  floating<[](double x) { return std::atan(x); }>(t, "Atan");
-  floating<[](double x) { return std::sinh(x); }>(t, "Sinh");
-  floating<[](double x) { return std::cosh(x); }>(t, "Cosh");
-  floating<[](double x) { return std::asinh(x); }>(t, "Asinh");
-  floating<[](double x) { return std::acosh(x); }>(t, "Acosh");
-  floating<[](double x) { return std::atanh(x); }>(t, "Atanh");
+  unary_of<&complex_expm1, Complex>(t, "Expm1");
+  inexact<[](auto x) { return std::sin(x); }>(t, "Sin");
+  inexact<[](auto x) { return std::cos(x); }>(t, "Cos");
+  inexact<[](auto x) { return std::tan(x); }>(t, "Tan");
+  inexact<[](auto x) { return std::asin(x); }>(t, "Asin");
+  inexact<[](auto x) { return std::acos(x); }>(t, "Acos");
+  inexact<[](auto x) { return std::atan(x); }>(t, "Atan");
+  inexact<[](auto x) { return std::sinh(x); }>(t, "Sinh");
+  inexact<[](auto x) { return std::cosh(x); }>(t, "Cosh");
+  inexact<[](auto x) { return std::asinh(x); }>(t, "Asinh");
+  inexact<[](auto x) { return std::acosh(x); }>(t, "Acosh");
+  inexact<[](auto x) { return std::atanh(x); }>(t, "Atanh");
   floating<[](double x) { return std::erf(x); }>(t, "Erf");
   floating<[](double x) { return std::erfc(x); }>(t, "Erfc");
   floating<&inverse_erf>(t, "Erfinv");
@@ -236,7 +251,7 @@ void leaky_relu(const KernelCall& c) {
 }
 
 void add_n(const KernelCall& c) {
-  with_number(c.in[0].dtype, [&]<class T>(T) {
+  with_ring(c.in[0].dtype, [&]<class T>(T) {
     T* y = c.out[0].as<T>();
     const int64_t n = c.out[0].size();
     Wide<T> sums[256];
@@ -273,7 +288,7 @@ void add_functions(KernelTable& t) {
   t.direct("NextAfter", dtype_bit(float64), &next_after<double>, "reference",
            true);
   t.direct("LeakyRelu", kFloatingTypes, &leaky_relu, "reference", true);
-  t.direct("AddN", kOwnNumbers, &add_n, "reference", true);
+  t.direct("AddN", kRingTypes, &add_n, "reference", true);
 }
 
 }  // namespace berth::reference

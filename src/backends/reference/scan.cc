@@ -46,7 +46,7 @@ void scan(const KernelCall& c, Acc start, F&& combine) {
 }
 
 void cumsum(const KernelCall& c) {
-  with_number(c.in[0].dtype, [&]<class T>(T) {
+  with_ring(c.in[0].dtype, [&]<class T>(T) {
     scan<T, Wide<T>>(c, 0, [](auto a, auto b) { return a + b; });
   });
 }
@@ -100,7 +100,7 @@ void linear_recurrence(const KernelCall& c) {
 }  // namespace
 
 void add_scan(KernelTable& t) {
-  t.direct("Cumsum", kOwnNumbers, &cumsum, "reference");
+  t.direct("Cumsum", kRingTypes, &cumsum, "reference");
   t.direct("Cumprod", kOwnNumbers, &cumprod, "reference");
   t.direct("CumulativeLogsumexp", kFloatingTypes, &cumulative_logsumexp,
            "reference");

@@ -116,8 +116,8 @@ def sparsemax(x, axis=-1):
     rank = cast(tf.range(1, x.shape[-1] + 1), name_of(x))
     support = _m.greater(ordered - (total - 1) / rank, tf.zeros_like(ordered))
     count = tf.reduce_sum(cast(support, name_of(x)), -1, True)
-    # The last of the sums whose element is in the support.
-    kept = tf.reduce_sum(tf.where(support, ordered, tf.zeros_like(ordered)), -1, True)
+    # Keras 3.15 adds up all the sums in the support, where the paper has the last: models give here what they give there.
+    kept = tf.reduce_sum(tf.where(support, total, tf.zeros_like(total)), -1, True)
     return swapaxes(_m.maximum(x - (kept - 1) / count, tf.zeros_like(x)), axis, -1)
 
 
