@@ -1,6 +1,6 @@
 """Functions that take more in TensorFlow than the engine's own: arrays in place of numbers, an axis, a length."""
 from berth import _core
-from berth._tensor import convert_to_tensor, float32, int32
+from berth._tensor import convert_to_tensor, float32, float64, int32
 
 _ops = _core.ops
 
@@ -126,6 +126,21 @@ def sign(x, name=None):
     size = _ops.math.cast(_ops.math.abs(x), x.dtype)
     nothing = _ops.math.equal(x, _ops.zeros_like(x))
     return _ops.where(nothing, x, x / _ops.where(nothing, _ops.ones_like(x), size))
+
+
+def divide_no_nan(x, y, name=None):
+    """x / y, and 0 where y is 0; of whole numbers float64, of such of 8 or 16 bits float32."""
+    x = convert_to_tensor(x, getattr(y, "dtype", None))
+    y = convert_to_tensor(y, x.dtype)
+    if x.dtype.is_integer:
+        x, y = (_ops.math.cast(v, float64 if x.dtype.size > 2 else float32) for v in (x, y))
+    return _ops.math.divide_no_nan(x, y)
+
+
+def relu6(features, name=None):
+    """Numbers cut off at 0 and 6."""
+    x = convert_to_tensor(features)
+    return _ops.clip_by_value(x, 0, 6) if x.dtype.is_integer else _ops.nn.relu6(x)
 
 
 class constant_initializer:

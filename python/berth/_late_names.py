@@ -31,7 +31,7 @@ LATE = {
         "_more": "unicode_encode ngrams",
     },
     "math": {
-        "_forms": "bincount accumulate_n sign",
+        "_forms": "bincount accumulate_n sign divide_no_nan",
         "_numeric": "top_k",
         "_special": "betainc igamma igammac unsorted_segment_sqrt_n",
         "_nn_more": "approx_max_k approx_min_k",
@@ -39,7 +39,7 @@ LATE = {
         "_more": "polyval confusion_matrix is_non_decreasing is_strictly_increasing lbeta",
     },
     "nn": {
-        "_forms": "conv2d depthwise_conv2d max_pool2d",
+        "_forms": "conv2d depthwise_conv2d max_pool2d relu6",
         "_numeric":
             "convolution conv_transpose pool max_pool avg_pool ctc_loss ctc_greedy_decoder ctc_beam_search_decoder top_k",
         "_nn_more":

@@ -176,15 +176,21 @@ def squeeze(input, axis=None, name=None):
     return _ops.squeeze(input, [axis] if isinstance(axis, int) else list(axis))
 
 
+def _number_of(x):
+    """Truths as 0 and 1."""
+    x = convert_to_tensor(x)
+    return _ops.math.cast(x, int32) if x.dtype == _core.bool else x
+
+
 def argmax(input, axis=None, output_type=int64, name=None):
     """The place of the largest element along `axis`, the first of equal ones: [input without it]."""
-    out = _ops.math.argmax(input, 0 if axis is None else axis)
+    out = _ops.math.argmax(_number_of(input), 0 if axis is None else axis)
     return out if out.dtype == output_type else _ops.math.cast(out, output_type)
 
 
 def argmin(input, axis=None, output_type=int64, name=None):
     """The place of the smallest element along `axis`, the first of equal ones: [input without it]."""
-    out = _ops.math.argmin(input, 0 if axis is None else axis)
+    out = _ops.math.argmin(_number_of(input), 0 if axis is None else axis)
     return out if out.dtype == output_type else _ops.math.cast(out, output_type)
 
 
@@ -222,6 +228,8 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
     if isinstance(params, _core.Tensor) and params.dtype == string:
         from berth._strings import by_number
         return by_number(_ops.gather, params, indices, axis=axis, batch_dims=batch_dims)
+    if isinstance(indices, _core.Tensor) and indices.dtype.is_integer and indices.dtype.size < 4:
+        indices = _ops.math.cast(indices, int32)
     if not batch_dims:
         return _ops.gather(params, indices, axis=axis)
     return _ops.gather(params, indices, axis=axis, batch_dims=batch_dims)

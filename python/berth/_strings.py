@@ -51,7 +51,7 @@ def unicode_decode(input, input_encoding, errors="replace", replacement_char=655
 
 
 _MOVE = """expand_dims concat transpose reverse tile repeat boolean_mask unstack squeeze reshape slice split broadcast_to
-where gather_nd roll""".split()
+where gather_nd roll pad scatter_nd tensor_scatter_nd_update ensure_shape""".split()
 
 
 def format(template, inputs, placeholder="{}", summarize=3, name=None):
@@ -81,14 +81,14 @@ def _as_text(v, fn):
 
 
 def by_number(fn, *args, **kwargs):
-    """fn, which only moves elements, of text: of whole numbers that stand for it, and back."""
+    """fn, which only moves elements, of text: of whole numbers that stand for it, and back; 0 is the empty text."""
     import numpy
     args = [_as_text(v, fn) for v in args]
     kwargs = {k: _as_text(v, fn) if isinstance(v, (list, tuple)) else v for k, v in kwargs.items()}
     leaves, form = flatten((args, kwargs), lambda v: isinstance(v, _core.Tensor))
     arrays = [v._array() for v in leaves if v.dtype == string]
-    table, places = numpy.unique(numpy.concatenate([a.ravel() for a in arrays]), return_inverse=True)
-    parts = iter(numpy.split(places.astype("int32"), numpy.cumsum([a.size for a in arrays])[:-1]))
+    table, places = numpy.unique(numpy.concatenate([[b""], *(a.ravel() for a in arrays)]), return_inverse=True)
+    parts = iter(numpy.split(places[1:].astype("int32"), numpy.cumsum([a.size for a in arrays])[:-1]))
     shapes = iter([a.shape for a in arrays])
     given, named = pack(form, [convert_to_tensor(next(parts).reshape(next(shapes))) if v.dtype == string else v
                                for v in leaves])
@@ -112,6 +112,20 @@ def take_text(top):
     """Lets functions that only move elements take text, too, which is on the host."""
     for name in _MOVE:
         top[name] = _of_text_too(top[name])
+    top["linalg"].matrix_transpose = _of_text_too(top["linalg"].matrix_transpose)
+    top["add"] = top["math"].add = _added(top["add"])
+
+
+def _added(fn):
+    @functools.wraps(fn)
+    def add(x, y, name=None):
+        try:
+            return fn(x, y)
+        except _core.InvalidArgumentError as error:
+            if "AddV2: x is string" not in str(error):
+                raise
+        return convert_to_tensor(x) + y
+    return add
 
 
 def install(module):

@@ -322,3 +322,23 @@ except tf.errors.UnavailableError as error:
         cluster.tasks["worker", 1].send_signal(signal.SIGKILL)
         status, out = cluster.ended("worker", 0)
     assert status == 3 and "lost: " in out and "worker:1" in out, out
+
+
+def test_batches_are_normalized_over_all_replicas():
+    run("""
+import contextlib
+x, y = np.random.RandomState(0).rand(32, 5).astype("float32"), np.random.RandomState(1).rand(32, 1).astype("float32")
+x[:16] += 3  # replicas see other halves
+def trained(strategy, **how):
+    keras.utils.set_random_seed(1)
+    with strategy.scope() if strategy else contextlib.nullcontext():
+        model = keras.Sequential([keras.Input((5,)), keras.layers.BatchNormalization(**how), keras.layers.Dense(1)])
+        model.compile(keras.optimizers.SGD(0.1), "mse")
+    model.fit(x, y, batch_size=32, epochs=3, shuffle=False, verbose=0)
+    return model.get_weights()
+one = trained(None, synchronized=True)
+two = tf.distribute.MirroredStrategy(["/GPU:0", "/GPU:1"])
+for a, b in zip(one, trained(two, synchronized=True)):
+    np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+assert any(np.abs(a - b).max() > 1e-2 for a, b in zip(one, trained(two)))  # each half by itself
+""", BERTH_SIM="GPUx2")

@@ -218,3 +218,19 @@ def test_arrays_of_functions_are_read_twice():
         return array.read(1) + array.read(1), tf.inside_function()
     total, inside = twice(tf.constant(3))
     assert float(total) == 2.0 and bool(inside) and not tf.inside_function()
+
+
+def test_functions_take_the_dtypes_that_tensorflow_takes():
+    t = tf.constant(["x", "y"])
+    assert tf.add(t, "z").numpy().tolist() == tf.math.add(t, ["z", "z"]).numpy().tolist() == [b"xz", b"yz"]
+    assert tf.scatter_nd([[1]], ["k"], [3]).numpy().tolist() == [b"", b"k", b""]
+    assert tf.tensor_scatter_nd_update(t, [[0]], ["k"]).numpy().tolist() == [b"k", b"y"]
+    assert tf.pad(t, [[1, 0]]).numpy().tolist() == [b"", b"x", b"y"]
+    assert tf.linalg.matrix_transpose([["a", "b"]]).numpy().tolist() == [[b"a"], [b"b"]]
+    assert tf.ensure_shape(t, [None]).numpy().tolist() == [b"x", b"y"]
+    assert tf.argmax([False, True]).numpy() == 1 and tf.argmin(tf.constant([[True, False]]), 1).numpy().tolist() == [1]
+    assert tf.gather([1, 2], tf.constant([1], tf.int16)).numpy().tolist() == [2]
+    got = tf.math.divide_no_nan([4, 2], [2, 0])
+    assert got.dtype == tf.float64 and got.numpy().tolist() == [2, 0]
+    assert tf.math.divide_no_nan(tf.constant([1], tf.int8), tf.constant([2], tf.int8)).dtype == tf.float32
+    assert tf.nn.relu6(tf.constant([9, -1])).numpy().tolist() == [6, 0]
