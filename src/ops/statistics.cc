@@ -49,7 +49,8 @@ Tensor reduce_variance(const Tensor& x, const ReduceOptions& o, Site s) {
 Tensor reduce_std(const Tensor& x, const ReduceOptions& o, Site s) {
   return sqrt(reduce_variance(x, o, s), s);
 }
-// Of complex numbers as TensorFlow has it: complex, with no imaginary part.
+// The norm of complex numbers is complex, as in TensorFlow, with no imaginary
+// part.
 Tensor reduce_euclidean_norm(const Tensor& x, const ReduceOptions& o, Site s) {
   const Tensor squares =
       is_complex(x.dtype()) ? multiply(x, conj(x, s), s) : square(x, s);

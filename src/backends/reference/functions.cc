@@ -65,7 +65,7 @@ template <auto kFn>
 void floating(KernelTable& t, const char* op) {
   unary_of<kFn, float, double>(t, op);
 }
-// Of complex numbers, too; complex64 comes as complex128 (widened.h).
+// Complex numbers are taken, too; complex64 comes as complex128 (widened.h).
 using Complex = std::complex<double>;
 template <auto kFn>
 void inexact(KernelTable& t, const char* op) {
