@@ -13,7 +13,7 @@ _m, _ops, _array = _core.ops.math, _core.ops, _n.array
 
 def append(arr, values, axis=None):
     """The elements of both, one after the other: of all as a vector, or along an axis."""
-    return _n.concatenate([arr, values], axis)
+    return _n.concatenate([_array(arr), _array(values)], axis)
 
 
 def bitwise_not(x):
