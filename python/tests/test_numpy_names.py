@@ -100,3 +100,38 @@ def test_truths_are_added_compared_and_searched():
         np.testing.assert_array_equal(f(x, y), expected)
     assert bool(tnp.max(x)) and not bool(tnp.min(x)) and tnp.max(x).dtype == tf.bool
     assert int(tnp.argmax(y[1:])) == 1 and int(tnp.argmin(x)) == 2
+
+
+def test_gradients_go_through_numbers_between_two():
+    """The values are TensorFlow's."""
+    x = tf.constant([1.0, 2.0])
+    for f, expected in ((tnp.linspace, [14, 14]), (tnp.logspace, [21667.326, 20815600.0]), (tnp.geomspace, [13.464102, 13.464102])):
+        def gradient():
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = tf.reduce_sum(tf.cast(f(x, x * 3, 3), tf.float64) * [[1.0], [2.0], [3.0]])
+            return tape.gradient(y, x)
+        np.testing.assert_allclose(gradient(), expected, rtol=1e-5)
+        np.testing.assert_allclose(tf.function(gradient)(), expected, rtol=1e-5)
+    assert tnp.linspace(x, 3.0, 3, axis=1).dtype == tf.float32 and tnp.linspace(0, 1).dtype == tf.float64
+    np.testing.assert_allclose(tnp.linspace(x, 3.0, 3, axis=-1), [[1, 2, 3], [2, 2.5, 3]])
+    np.testing.assert_allclose(tnp.linspace(1, 2, 4, endpoint=False), [1, 1.25, 1.5, 1.75])
+
+
+def test_take_stays_inside_and_goes_with_the_trace():
+    assert tnp.take([1, 2, 3], [-1, 5]).numpy().tolist() == [1, 3]
+    assert tnp.take([1, 2, 3], [-1, 5], mode="wrap").numpy().tolist() == [3, 3]
+    f = tf.function(lambda x, i: tnp.take(x, i, axis=1))
+    assert f(tf.constant([[1, 2], [3, 4]]), tf.constant([-1, 5])).numpy().tolist() == [[1, 2], [3, 4]]
+    with pytest.raises(ValueError, match="mode is 'raise'"):
+        tnp.take([1], 0, mode="raise")
+
+
+def test_products_and_grids_of_every_rank():
+    v, m = tf.constant([1.0, 2.0]), tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    for a, b in ((v, m), (m, v), (2.0, v), (v, v), (m, m)):
+        np.testing.assert_allclose(tnp.kron(a, b), np.kron(a, b))
+    np.testing.assert_allclose(tnp.inner(v, 3.0), [3, 6])
+    assert tnp.trace(tf.constant([[1, 2], [3, 4]])).dtype == tf.int32
+    np.testing.assert_allclose(tnp.angle(tf.constant([1.0, -2.0]), True), [0, 180])
+    assert [g.shape.as_list() for g in tnp.meshgrid(m, 3.0)] == [[1, 4], [1, 4]]

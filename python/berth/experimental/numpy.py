@@ -160,7 +160,6 @@ _unary("conj", lambda x: _m.conj(x) if x.dtype.is_complex else x)
 conjugate = conj  # noqa: F821
 _unary("real", lambda x: _m.real(x) if x.dtype.is_complex else x)
 _unary("imag", lambda x: _m.imag(x) if x.dtype.is_complex else _ops.zeros_like(x))
-_unary("angle", _m.angle, True)
 for _name in ("isnan", "isinf", "isfinite"):
     _unary(_name, getattr(_m, "is_" + _name[2:]), True)
 _unary("logical_not", lambda x: _m.logical_not(_tf.cast(x, _tf.bool)))
@@ -191,11 +190,10 @@ for _name in "and or xor".split():
 _binary("matmul", lambda a, b: _tf.tensordot(a, b, 1) if _b.min(len(a.shape), len(b.shape)) == 1 else _tf.matmul(a, b))
 _binary("dot", lambda a, b: a * b if not len(a.shape) or not len(b.shape) else _tf.tensordot(
     a, b, [[-1], [_b.max(len(b.shape) - 2, 0)]]))
-_binary("inner", lambda a, b: _tf.tensordot(a, b, [[-1], [-1]]))
+_binary("inner", lambda a, b: a * b if not len(a.shape) or not len(b.shape) else _tf.tensordot(a, b, [[-1], [-1]]))
 _binary("outer", lambda a, b: _tf.reshape(a, [-1, 1]) * _tf.reshape(b, [1, -1]))
 _binary("vdot", lambda a, b: _m.reduce_sum(_tf.reshape(a, [-1]) * _tf.reshape(b, [-1])))
-_binary("kron", lambda a, b: _tf.reshape(_tf.einsum("ij,kl->ikjl", a, b), [
-    a.shape[0] * b.shape[0], a.shape[1] * b.shape[1]]))
+_binary("kron", lambda a, b: _kron(a, b))
 for _name, _other in (("sum", "reduce_sum"), ("prod", "reduce_prod")):
     _reduction(_name, getattr(_m, _other), promotes=True)
 for _name, _other in (("max", "reduce_max"), ("min", "reduce_min")):
@@ -216,6 +214,21 @@ def var(a, axis=None, dtype=None, ddof=0, keepdims=None):
 
 def std(a, axis=None, keepdims=None):
     return _m.sqrt(var(a, axis, keepdims=keepdims))
+
+
+def angle(z, deg=False):
+    """The angle of complex numbers, in radians or degrees."""
+    out = _m.angle(_floating(z))
+    return rad2deg(out) if deg else out  # noqa: F821
+
+
+def _kron(a, b):
+    """Each element of a times the whole of b."""
+    rank = _b.max(len(a.shape), len(b.shape))
+    a, b = (_tf.reshape(v, [1] * (rank - len(v.shape)) + v.shape.as_list()) for v in (a, b))
+    apart = [[n for pair in zip(*((v.shape.as_list(), [1] * rank)[::step])) for n in pair] for v, step in ((a, 1), (b, -1))]
+    product = _tf.reshape(a, apart[0]) * _tf.reshape(b, apart[1])
+    return _tf.reshape(product, [n * m for n, m in zip(a.shape.as_list(), b.shape.as_list())])
 
 
 def average(a, axis=None, weights=None, returned=False):
@@ -302,15 +315,29 @@ def arange(start, stop=None, step=1, dtype=None):
     return array(_np.arange(*([start] if stop is None else [start, stop, step])), dtype)
 
 
+def _between(start, stop, num, endpoint, dtype, axis, weigh):
+    """weigh(start, stop, part) for num parts from 0 to 1 at equal steps, along a new axis; gradients go through."""
+    kind = _tf.as_dtype(result_type(start, stop, 0.0))
+    start, stop = array(start, kind), array(stop, kind)
+    rank = _b.max(len(start.shape), len(stop.shape))
+    part = array(_np.linspace(0.0, 1.0, _b.int(num), endpoint).reshape([-1] + [1] * rank), kind)
+    out = moveaxis(weigh(start, stop, part), 0, axis)
+    return out if dtype is None else _tf.cast(out, _dtype(dtype))
+
+
+def _straight(start, stop, part):
+    return _m.add(_m.multiply(start, 1 - part), _m.multiply(stop, part))
+
+
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
     _refuse_kinds("linspace", "a number", start=start, stop=stop)
-    out = array(_np.linspace(start, stop, num, endpoint, axis=axis), dtype or _allowed(_tf.float64))
-    return (out, (stop - start) / (num - _b.bool(endpoint))) if retstep else out
+    out = _between(start, stop, num, endpoint, dtype, axis, _straight)
+    return (out, subtract(stop, start) / (num - _b.bool(endpoint))) if retstep else out  # noqa: F821
 
 
 def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
     _refuse_kinds("logspace", "a number", start=start, stop=stop)
-    return array(_np.logspace(start, stop, num, endpoint, base, axis=axis), dtype or _allowed(_tf.float64))
+    return _between(start, stop, num, endpoint, dtype, axis, lambda *ends: _m.pow(array(base, ends[2].dtype), _straight(*ends)))
 
 
 def tri(N, M=None, k=0, dtype=None):
@@ -332,7 +359,7 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
 
 
 def trace(a, offset=0, axis1=0, axis2=1, dtype=None):
-    return sum(diagonal(a, offset, axis1, axis2), -1, dtype)  # noqa: F821
+    return _m.reduce_sum(array(diagonal(a, offset, axis1, axis2), dtype), -1)
 
 
 def tril(m, k=0):
@@ -370,8 +397,19 @@ def _moved(name):
     globals()[name] = call
 
 
-for _name in "flip fliplr flipud rot90 roll repeat tile take_along_axis take".split():
+for _name in "flip fliplr flipud rot90 roll repeat tile take_along_axis".split():
     _moved(_name)
+
+
+def take(a, indices, axis=None, out=None, mode="clip"):
+    """The elements, or rows along an axis, at indices, of which those outside mean the nearest, or by mode="wrap" start again."""
+    if out is not None or mode not in ("clip", "wrap"):
+        raise ValueError(f"take: mode is {mode!r}, out {out!r}; expected mode 'clip' or 'wrap' and no out")
+    a, indices = array(a), array(indices)
+    a, axis = (_tf.reshape(a, [-1]), 0) if axis is None else (a, axis)
+    size = _tf.cast(_tf.shape(a)[axis], indices.dtype)
+    at = _tf.math.floormod(indices, size) if mode == "wrap" else _m.maximum(_m.minimum(indices, size - 1), _ops.zeros_like(indices))
+    return _tf.gather(a, at, axis=axis)
 
 
 def reshape(a, newshape, order="C"):
@@ -540,7 +578,7 @@ def diff(a, n=1, axis=-1):
 
 
 def meshgrid(*xi, indexing="xy"):
-    return list(_tf.meshgrid(*map(array, xi), indexing=indexing))
+    return list(_tf.meshgrid(*(_tf.reshape(array(x), [-1]) for x in xi), indexing=indexing))
 
 
 def bincount(x, weights=None, minlength=0):
