@@ -42,3 +42,63 @@ for name, call in calls.items():
             np.testing.assert_allclose(tf.convert_to_tensor(g), tf.convert_to_tensor(e), rtol=1e-6, err_msg=name)
 assert tnp.result_type(keras.Variable(a), 1.0) == np.float32 and tnp.shape(keras.Variable(a)) == (2, 2)
 """)
+
+
+def test_a_step_of_the_models_own_is_given_what_the_model_does_not_take():
+    """Pairs in a batch, as of metric learning; layers are made by the step alone. TensorFlow's losses."""
+    run("""
+K, A, B = (r.rand(4, 3) - 0.5).astype("float32"), r.rand(12, 2, 4).astype("float32"), r.rand(12, 4).astype("float32")
+init = lambda shape, dtype=None: tf.constant(K[:shape[0], :shape[1]])
+
+class Step:
+    def train_step(self, data):
+        data = data[0] if isinstance(data, tuple) else data
+        one, two = data[:, 0], data[:, 1]
+        with tf.GradientTape() as tape:
+            a, b = self(one, training=True), self(two, training=True)
+            loss = self.compute_loss(y=tf.range(tf.shape(a)[0]) % 3, y_pred=a * b)
+        gradients = tape.gradient(loss, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
+        for metric in self.metrics:
+            metric.update_state(loss)
+        return {m.name: m.result() for m in self.metrics}
+
+class Pairs(Step, keras.Model):
+    pass
+
+class Own(Step, keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.dense = keras.layers.Dense(3, use_bias=False, kernel_initializer=init)
+    def call(self, x):
+        return self.dense(x if len(x.shape) == 2 else tf.reshape(x, [-1, 8]))  # Keras' own guess is the wrong one
+    def test_step(self, data):
+        return {"sum": tf.reduce_sum(self(data[:, 0]))}
+    def predict_step(self, data):
+        return self(data[:, 1])
+
+def batches():
+    class Rows(keras.utils.PyDataset):
+        def __len__(self):
+            return 3
+        def __getitem__(self, i):
+            return A[4 * i:4 * i + 4]
+    return A, tf.data.Dataset.from_tensor_slices(A).batch(4), Rows()
+
+for data in batches():
+    i = keras.Input((4,))
+    for model in (Pairs(i, keras.layers.Dense(3, use_bias=False, kernel_initializer=init)(i)), Own()):
+        model.compile(keras.optimizers.SGD(0.5), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        losses = model.fit(data, epochs=2, batch_size=4, shuffle=False, verbose=0).history["loss"]
+        np.testing.assert_allclose(losses, EXPECTED, rtol=1e-5)
+        assert [w.shape for w in model.weights] == [(4, 3)]
+model = Own()
+model.compile(keras.optimizers.SGD(0.5), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+np.testing.assert_allclose(model.evaluate(A, batch_size=4, verbose=0, return_dict=True)["sum"], -1.8266034, rtol=1e-5)
+assert [w.shape for w in model.weights] == [(4, 3)]
+np.testing.assert_allclose(model.predict(A, batch_size=4, verbose=0), A[:, 1] @ K, rtol=1e-5)
+model = Own()
+model.compile(keras.optimizers.SGD(0.5), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+np.testing.assert_allclose(model.train_on_batch(A[:4]), 1.1034833, rtol=1e-5)
+assert [w.shape for w in model.weights] == [(4, 3)]
+""".replace("EXPECTED", "[1.0910214, 1.0482059]"))
