@@ -54,12 +54,12 @@ _later(io, "berth._pictures", "decode_bmp decode_gif")  # noqa: F821
 _later(image, "berth._pictures", "decode_bmp decode_gif")  # noqa: F821
 _later(strings, "berth._unicode", "unicode_decode_with_offsets unicode_split_with_offsets unicode_transcode "  # noqa: F821
        "unicode_script unsorted_segment_join to_hash_bucket_strong")
-del image.decode_image, io.decode_image, linspace, sequence_mask, sign  # noqa: F821  which have another form
+del image.decode_image, io.decode_image, io.decode_and_crop_jpeg, image.decode_and_crop_jpeg, linspace, sequence_mask, sign  # noqa: F821  which have another form
 _later(math, "berth._forms", "bincount accumulate_n sign")  # noqa: F821
 _later(io, "berth._forms", "decode_raw")  # noqa: F821
 _later(nn, "berth._forms", "conv2d depthwise_conv2d max_pool2d")  # noqa: F821
-_later(image, "berth._images", "ResizeMethod extract_patches decode_image")  # noqa: F821
-_later(io, "berth._images", "decode_image")  # noqa: F821
+_later(image, "berth._images", "ResizeMethod extract_patches decode_image decode_and_crop_jpeg")  # noqa: F821
+_later(io, "berth._images", "decode_image decode_and_crop_jpeg")  # noqa: F821
 _later(linalg, "berth._numeric", "svd qr lu")  # noqa: F821
 _later(signal, "berth._numeric", "stft inverse_stft inverse_stft_window_fn")  # noqa: F821
 _later(nn, "berth._numeric", "convolution conv_transpose pool max_pool avg_pool ctc_loss ctc_greedy_decoder "  # noqa: F821

@@ -102,3 +102,18 @@ model.compile(keras.optimizers.SGD(0.5), keras.losses.SparseCategoricalCrossentr
 np.testing.assert_allclose(model.train_on_batch(A[:4]), 1.1034833, rtol=1e-5)
 assert [w.shape for w in model.weights] == [(4, 3)]
 """.replace("EXPECTED", "[1.0910214, 1.0482059]"))
+
+
+def test_whole_numbers_are_convolved():
+    """Windows of pictures of whole numbers, as vision transformers cut them. TensorFlow's sums and dtypes."""
+    run("""
+from keras import ops
+x = tf.constant(np.arange(2 * 6 * 6 * 3).reshape(2, 6, 6, 3) % 7, tf.int32)
+k = tf.constant(np.arange(2 * 2 * 3 * 4).reshape(2, 2, 3, 4) % 5, tf.int32)
+for out, total, shape in ((ops.image.extract_patches(x, 2), 645, (2, 3, 3, 12)), (ops.conv(x, k), 13859, (2, 5, 5, 4)),
+                          (ops.conv(x[0], k[0]), 4113, (6, 5, 4)), (tf.nn.conv2d(x, k, 1, "VALID"), 13859, (2, 5, 5, 4)),
+                          (ops.conv_transpose(x, ops.transpose(k, (0, 1, 3, 2)), 1), 19991, (2, 7, 7, 4))):
+    assert out.dtype == tf.int32 and tuple(out.shape) == shape and int(tf.reduce_sum(out)) == total, (out.dtype, out.shape)
+whole = tf.nn.conv2d(x + 2**24, k * 0 + 1, 1, "VALID")
+assert int(whole[0, 0, 0, 0]) == 12 * 2**24 + int(tf.reduce_sum(x[0, :2, :2]))
+""")
