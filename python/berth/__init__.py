@@ -59,6 +59,8 @@ _later(math, "berth._forms", "bincount accumulate_n sign")  # noqa: F821
 _later(io, "berth._forms", "decode_raw")  # noqa: F821
 _later(nn, "berth._forms", "conv2d depthwise_conv2d max_pool2d")  # noqa: F821
 _later(image, "berth._images", "ResizeMethod extract_patches decode_image decode_and_crop_jpeg")  # noqa: F821
+_later(nn, "berth._arguments", "bias_add conv1d_transpose conv3d_transpose silu swish softmax_cross_entropy_with_logits")  # noqa: F821
+_later(math, "berth._arguments", "count_nonzero")  # noqa: F821
 _later(io, "berth._images", "decode_image decode_and_crop_jpeg")  # noqa: F821
 _later(linalg, "berth._numeric", "svd qr lu")  # noqa: F821
 _later(signal, "berth._numeric", "stft inverse_stft inverse_stft_window_fn")  # noqa: F821

@@ -117,3 +117,41 @@ for out, total, shape in ((ops.image.extract_patches(x, 2), 645, (2, 3, 3, 12)),
 whole = tf.nn.conv2d(x + 2**24, k * 0 + 1, 1, "VALID")
 assert int(whole[0, 0, 0, 0]) == 12 * 2**24 + int(tf.reduce_sum(x[0, :2, :2]))
 """)
+
+
+def test_functions_of_older_versions_of_keras(tmp_path):
+    """keras.backend's losses and decoders of sequences, and others that call tf.compat.v1. TensorFlow's sums."""
+    (tmp_path / "older.py").write_text("""
+import numpy as np
+import tensorflow as tf
+from keras.src.legacy import backend as K
+r = np.random.RandomState(0)
+y, p = np.array([[1, 2, 3, 0], [2, 2, 0, 0]]), r.rand(2, 9, 5).astype("float32")
+p /= p.sum(-1, keepdims=True)
+steps, lengths = np.array([[9], [7]]), np.array([[3], [2]])
+x, k = tf.constant(r.rand(2, 6, 6, 3).astype("float32")), tf.constant(r.rand(3, 3, 3, 4).astype("float32"))
+
+def check(f, total):
+    for out in (f(), tf.function(f)()):
+        np.testing.assert_allclose(np.sum(np.asarray(out), dtype="float64"), total, rtol=1e-4)
+
+def gradient():
+    q = tf.constant(p)
+    with tf.GradientTape() as tape:
+        tape.watch(q)
+        loss = tf.reduce_sum(K.ctc_batch_cost(y, q, steps, lengths))
+    return tape.gradient(loss, q)
+
+check(lambda: K.ctc_batch_cost(y, p, steps, lengths), 17.136)
+check(gradient, -25.265)
+check(lambda: K.foldl(lambda a, b: a + b, np.arange(5.0)), 10)
+check(lambda: K.map_fn(lambda v: v * 2, np.arange(4.0)), 12)
+check(lambda: K.bias_add(x, x[0, 0, 0]), 190.733)
+v = tf.Variable(1.0)
+assert float(K.update_add(v, 2.0)) == 3 and float(K.update(v, 5.0)) == 5 and float(K.update_sub(v, 1.0)) == 4
+try:
+    tf.compat.v1.placeholder
+except AttributeError as error:
+    assert "placeholder" in str(error)
+""")
+    run("", "-m", "berth", "older.py", folder=tmp_path)
