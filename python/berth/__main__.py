@@ -49,6 +49,16 @@ class _TensorFlow(types.ModuleType):
         return dir(berth)
 
 
+class _Version1(types.ModuleType):
+    """tf.compat.v1, of which berth._compat_v1 has the functions."""
+
+    def __getattr__(self, name):
+        from berth import _compat_v1
+        if name.startswith("_") or not hasattr(_compat_v1, name):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        return getattr(_compat_v1, name)
+
+
 class _Answer(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Answers imports of tensorflow, and of keras where that is Berth's own."""
 
@@ -69,7 +79,7 @@ class _Answer(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         own = own.replace("berth.python.", "berth.").replace("berth.compat.v2", "berth")
         if own == "berth.compat":
             made = types.ModuleType(spec.name)
-            made.v1 = types.ModuleType(f"{spec.name}.v1")  # the messages that scripts for version 2 fill in
+            made.v1 = _Version1(f"{spec.name}.v1")  # the messages that scripts for version 2 fill in, and what Keras calls
             made.v1.ConfigProto = types.SimpleNamespace
             made.v1.SummaryMetadata = lambda: types.SimpleNamespace(plugin_data=types.SimpleNamespace())
             made.v2 = _TensorFlow(self._own_keras)

@@ -17,7 +17,11 @@ def decode_image(contents, channels=None, dtype=uint8, name=None, expand_animati
     That of a GIF is [frames, height, width, 3], with expand_animations=False the first frame.
     """
     data = contents if isinstance(contents, bytes) else convert_to_tensor(contents, string)
-    if (data if isinstance(data, bytes) else data._array().item())[:4] == b"GIF8":
+    begin = (data if isinstance(data, bytes) else data._array().item())[:4]
+    if begin[:2] == b"BM":
+        from berth import _pictures, image
+        return image.convert_image_dtype(_pictures.decode_bmp(contents, channels or 0), dtype)
+    if begin == b"GIF8":
         from berth import _pictures, image
         if channels not in (None, 0, 3):
             raise _core.InvalidArgumentError(f"decode_image: a GIF has 3 channels; channels={channels} was asked for")
@@ -27,11 +31,27 @@ def decode_image(contents, channels=None, dtype=uint8, name=None, expand_animati
     return _ops.io.decode_image(contents, channels or 0, as_dtype(dtype), **options)
 
 
+def decode_and_crop_jpeg(contents, crop_window, channels=0, ratio=1, fancy_upscaling=True, try_recover_truncated=False,
+                         acceptable_fraction=1, dct_method="", name=None):
+    """The window [y, x, height, width] of a JPEG: uint8 [height, width, channels], without decoding the whole.
+
+    Other arguments are those of decode_jpeg().
+    """
+    y, x, height, width = (int(n) for n in convert_to_tensor(crop_window)._array().tolist())
+    if acceptable_fraction != 1:
+        raise ValueError(f"decode_and_crop_jpeg: acceptable_fraction is {acceptable_fraction}; expected 1, or "
+                         "try_recover_truncated=True, which takes every fraction")
+    return _ops.io.decode_and_crop_jpeg(contents, y, x, height, width, channels, ratio, fancy_upscaling, try_recover_truncated,
+                                        dct_method=dct_method)
+
+
 def extract_patches(images, sizes, strides, rates, padding, name=None):
     """The windows of pictures [n, height, width, channels]: [n, rows, columns, window height * width * channels].
 
     sizes, strides, rates: [1, rows, columns, 1]. padding: "VALID", or "SAME", which adds zeros.
     """
+    if padding not in ("SAME", "VALID"):
+        raise ValueError(f"extract_patches: padding is {padding!r}; expected 'SAME' or 'VALID'")
     x = convert_to_tensor(images)
     spans, steps, padded = [], [], []
     for axis in (1, 2):

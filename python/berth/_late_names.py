@@ -11,12 +11,12 @@ LATE = {
         "_sequence_example": "parse_single_sequence_example parse_sequence_example decode_json_example",
         "_pictures": "decode_bmp decode_gif",
         "_forms": "decode_raw",
-        "_images": "decode_image",
+        "_images": "decode_image decode_and_crop_jpeg",
         "_more": "encode_base64 decode_base64 decode_compressed matching_files",
     },
     "image": {
         "_pictures": "decode_bmp decode_gif",
-        "_images": "ResizeMethod extract_patches decode_image",
+        "_images": "ResizeMethod extract_patches decode_image decode_and_crop_jpeg",
         "_images_more":
             "ssim ssim_multiscale draw_bounding_boxes extract_glimpse sample_distorted_bounding_box "
             "stateless_sample_distorted_bounding_box stateless_random_jpeg_quality",
@@ -37,6 +37,7 @@ LATE = {
         "_nn_more": "approx_max_k approx_min_k",
         "_sobol": "sobol_sample",
         "_more": "polyval confusion_matrix is_non_decreasing is_strictly_increasing lbeta",
+        "_arguments": "count_nonzero",
     },
     "nn": {
         "_forms": "conv2d depthwise_conv2d max_pool2d relu6",
@@ -52,6 +53,7 @@ LATE = {
         "_space_to_batch":
             "space_to_batch with_space_to_batch atrous_conv2d atrous_conv2d_transpose depthwise_conv2d_backprop_input "
             "depthwise_conv2d_backprop_filter dilation2d erosion2d fractional_max_pool fractional_avg_pool",
+        "_arguments": "bias_add conv1d_transpose conv3d_transpose silu swish softmax_cross_entropy_with_logits",
     },
     "linalg": {
         "_numeric": "svd qr lu",

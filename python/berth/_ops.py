@@ -10,7 +10,7 @@ from berth._tensor import as_dtype, convert_to_tensor, float32, float64, int32, 
 
 _ops = _core.ops
 
-__all__ = ["reshape", "range", "unique", "unique_with_counts", "print", "group", "no_op", "shape",
+__all__ = ["reshape", "boolean_mask", "range", "unique", "unique_with_counts", "print", "group", "no_op", "shape",
            "pad", "squeeze", "argmax", "argmin", "reduce_mean", "histogram_fixed_width", "zeros", "ones",
            "clip_by_global_norm", "einsum", "fill", "rank", "size", "stack", "identity", "split", "gather",
            "slice", "meshgrid", "gather_nd", "divide", "truediv", "transpose", "repeat", "timestamp", "zeros_like", "ones_like"]
@@ -233,6 +233,14 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
     if not batch_dims:
         return _ops.gather(params, indices, axis=axis)
     return _ops.gather(params, indices, axis=axis, batch_dims=batch_dims)
+
+
+def boolean_mask(tensor, mask, axis=None, name=None):
+    """What lies under the Trues of a mask over the axes from `axis` on, the first without one: [before, Trues, after]."""
+    if not axis:
+        return _ops.boolean_mask(tensor, mask)
+    from berth._arguments import boolean_mask
+    return boolean_mask(tensor, mask, axis)
 
 
 def gather_nd(params, indices, batch_dims=0, name=None, bad_indices_policy=""):

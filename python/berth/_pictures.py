@@ -138,10 +138,13 @@ def _pictures(gif):
 def decode_gif(contents, name=None):
     """The frames of a GIF file: uint8 [frames, height, width, 3], of the size of the largest.
 
-    What a frame leaves out is that of the frame before.
+    What a frame leaves out is that of the frame before. Of a PNG or JPEG file it is the picture alone.
     """
+    data = _bytes(contents)
+    if data[:4] == b"\x89PNG" or data[:3] == b"\xff\xd8\xff":
+        return _core.ops.expand_dims(_core.ops.io.decode_image(contents, 3), 0)
     found, size, frames = [], [0, 0], []
-    for picture in _pictures(_Gif(_bytes(contents))):
+    for picture in _pictures(_Gif(data)):
         found.append(picture)
         size = [max(pair) for pair in zip(size, picture[2].shape)]
         if len(found) * size[0] * size[1] * 3 > _MOST:

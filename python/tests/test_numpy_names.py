@@ -70,3 +70,68 @@ def test_tensors_have_numpys_methods_once_they_are_enabled():
     assert done.returncode == 0, done.stderr
     with pytest.raises(AttributeError):
         tf.ones(2).T
+
+
+def test_numbers_of_python_and_lists_of_them_take_the_dtype_beside_them():
+    """The dtypes are TensorFlow's."""
+    half, single = tnp.ones(2, np.float16), tnp.ones(2, np.float32)
+    for number in (1, 1.0, True, [1.0], [1], [[1.0, 2.0]]):
+        for f in (tnp.add, tnp.multiply, tnp.maximum, tnp.divide, tnp.power, tnp.arctan2, lambda x, y: tnp.where([True, False], x, y)):
+            assert f(half, number).dtype == tf.float16 and f(single, number).dtype == tf.float32
+            assert f(number, single).dtype == tf.float32
+        assert tnp.result_type(single, number) == np.float32
+    assert tnp.add(single, np.float64(1)).dtype == tf.float64 and tnp.add(single, np.ones(1)).dtype == tf.float64
+    whole = tnp.ones(2, np.int32)
+    assert tnp.add(whole, 1).dtype == tf.int32 and tnp.add(whole, 1.0).dtype == tf.float64
+    assert tnp.add(1, 2).dtype == tf.int64 and tnp.add(1, 2.0).dtype == tf.float64
+    assert tnp.array([tf.constant(1.0), 2]).dtype == tf.float32 and tnp.append(single, 1.0).dtype == tf.float64
+    assert tnp.add(tnp.ones(2, np.complex64), 1j).dtype == tf.complex64
+    small = tnp.array([250, 3], np.uint8)
+    assert tnp.divide(small, 2).dtype == tf.float32 and tnp.divide(whole, 2).dtype == tf.float64
+    assert tnp.sum(small).dtype == tf.uint64 and tnp.cumsum(small).dtype == tf.int64 and int(tnp.cumsum(small)[1]) == 253
+    assert tnp.prod(whole).dtype == tf.int64 and tnp.cumprod(whole).dtype == tf.int64
+
+
+def test_truths_are_added_compared_and_searched():
+    x, y = tf.constant([True, True, False, False]), tf.constant([True, False, True, False])
+    for f in (tnp.add, tnp.multiply, tnp.maximum, tnp.minimum, tnp.less, tnp.greater_equal, tnp.equal):
+        expected = getattr(np, f.__name__)(x.numpy(), y.numpy())
+        assert f(x, y).dtype == tf.bool
+        np.testing.assert_array_equal(f(x, y), expected)
+    assert bool(tnp.max(x)) and not bool(tnp.min(x)) and tnp.max(x).dtype == tf.bool
+    assert int(tnp.argmax(y[1:])) == 1 and int(tnp.argmin(x)) == 2
+
+
+def test_gradients_go_through_numbers_between_two():
+    """The values are TensorFlow's."""
+    x = tf.constant([1.0, 2.0])
+    for f, expected in ((tnp.linspace, [14, 14]), (tnp.logspace, [21667.326, 20815600.0]), (tnp.geomspace, [13.464102, 13.464102])):
+        def gradient():
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = tf.reduce_sum(tf.cast(f(x, x * 3, 3), tf.float64) * [[1.0], [2.0], [3.0]])
+            return tape.gradient(y, x)
+        np.testing.assert_allclose(gradient(), expected, rtol=1e-5)
+        np.testing.assert_allclose(tf.function(gradient)(), expected, rtol=1e-5)
+    assert tnp.linspace(x, 3.0, 3, axis=1).dtype == tf.float32 and tnp.linspace(0, 1).dtype == tf.float64
+    np.testing.assert_allclose(tnp.linspace(x, 3.0, 3, axis=-1), [[1, 2, 3], [2, 2.5, 3]])
+    np.testing.assert_allclose(tnp.linspace(1, 2, 4, endpoint=False), [1, 1.25, 1.5, 1.75])
+
+
+def test_take_stays_inside_and_goes_with_the_trace():
+    assert tnp.take([1, 2, 3], [-1, 5]).numpy().tolist() == [1, 3]
+    assert tnp.take([1, 2, 3], [-1, 5], mode="wrap").numpy().tolist() == [3, 3]
+    f = tf.function(lambda x, i: tnp.take(x, i, axis=1))
+    assert f(tf.constant([[1, 2], [3, 4]]), tf.constant([-1, 5])).numpy().tolist() == [[1, 2], [3, 4]]
+    with pytest.raises(ValueError, match="mode is 'raise'"):
+        tnp.take([1], 0, mode="raise")
+
+
+def test_products_and_grids_of_every_rank():
+    v, m = tf.constant([1.0, 2.0]), tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    for a, b in ((v, m), (m, v), (2.0, v), (v, v), (m, m)):
+        np.testing.assert_allclose(tnp.kron(a, b), np.kron(a, b))
+    np.testing.assert_allclose(tnp.inner(v, 3.0), [3, 6])
+    assert tnp.trace(tf.constant([[1, 2], [3, 4]])).dtype == tf.int32
+    np.testing.assert_allclose(tnp.angle(tf.constant([1.0, -2.0]), True), [0, 180])
+    assert [g.shape.as_list() for g in tnp.meshgrid(m, 3.0)] == [[1, 4], [1, 4]]

@@ -64,7 +64,7 @@ JpegRead jpeg_options(const DecodeJpegOptions& o) {
           .ratio = static_cast<int>(o.ratio),
           .fancy_upscaling = o.fancy_upscaling,
           .recover = o.try_recover_truncated,
-          .fast_dct = o.dct_method == "INTEGER_FAST",
+          .fast_dct = o.dct_method != "INTEGER_ACCURATE",
           .max_pixels = o.max_pixels};
 }
 
@@ -109,7 +109,14 @@ Tensor decode_png(const Tensor& contents, const DecodePngOptions& o,
                       name_of(o.dtype)));
     }
     Tensor t;
-    read_png(bytes, static_cast<int>(o.channels), o.max_pixels, room_in(&t));
+    if (looks_like_jpeg(bytes)) {
+      read_jpeg(
+          bytes,
+          jpeg_options({.channels = o.channels, .max_pixels = o.max_pixels}),
+          room_in(&t));
+    } else {
+      read_png(bytes, static_cast<int>(o.channels), o.max_pixels, room_in(&t));
+    }
     return t;
   });
 }
@@ -119,7 +126,12 @@ Tensor decode_jpeg(const Tensor& contents, const DecodeJpegOptions& o,
   const std::string_view bytes = scalar_text(contents, "decode_jpeg", site);
   return named_call("decode_jpeg", site, [&] {
     Tensor t;
-    read_jpeg(bytes, jpeg_options(o), room_in(&t));
+    if (looks_like_png(bytes) && o.ratio == 1) {
+      check_channels(o.channels, {0, 1, 3, 4});
+      read_png(bytes, static_cast<int>(o.channels), o.max_pixels, room_in(&t));
+    } else {
+      read_jpeg(bytes, jpeg_options(o), room_in(&t));
+    }
     return t;
   });
 }

@@ -9,6 +9,7 @@
 #include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "berth/ops/conv.h"
+#include "berth/ops/math.h"
 #include "op/device_scope.h"
 #include "op/window.h"
 #include "ops/named_call.h"
@@ -165,10 +166,19 @@ Tensor pool1d(const char* name, const Tensor& input, const Pool1DOptions& o,
   });
 }
 
+bool are_whole(const Tensor& a, const Tensor& b) {
+  return a.dtype() == int32 && b.dtype() == int32;
+}
+
 }  // namespace
 
 Tensor conv2d(const Tensor& input, const Tensor& filters,
               const Conv2DOptions& options, Site site) {
+  if (are_whole(input, filters)) {
+    return math::cast(conv2d(math::cast(input, float64, site),
+                             math::cast(filters, float64, site), options, site),
+                      int32, site);
+  }
   set_site(site);
   const bool first = channels_first(options.data_format, "NHWC", "NCHW");
   std::vector<Attrs::Pair> attrs = conv_attrs(options, first);
@@ -182,6 +192,12 @@ Tensor conv2d(const Tensor& input, const Tensor& filters,
 Tensor conv2d_transpose(const Tensor& input, const Tensor& filters,
                         const Sizes& output_shape, const Conv2DOptions& options,
                         Site site) {
+  if (are_whole(input, filters)) {
+    return math::cast(conv2d_transpose(math::cast(input, float64, site),
+                                       math::cast(filters, float64, site),
+                                       output_shape, options, site),
+                      int32, site);
+  }
   set_site(site);
   const bool first = channels_first(options.data_format, "NHWC", "NCHW");
   std::vector<Attrs::Pair> attrs = conv_attrs(options, first);

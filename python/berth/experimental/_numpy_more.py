@@ -13,7 +13,7 @@ _m, _ops, _array = _core.ops.math, _core.ops, _n.array
 
 def append(arr, values, axis=None):
     """The elements of both, one after the other: of all as a vector, or along an axis."""
-    return _n.concatenate([arr, values], axis)
+    return _n.concatenate([_array(arr), _array(values)], axis)
 
 
 def bitwise_not(x):
@@ -84,7 +84,8 @@ def lcm(x1, x2):
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     """num numbers from start to stop, each the same multiple of the one before."""
     _refuse_kinds("geomspace", "a number", start=start, stop=stop)
-    return _array(_np.geomspace(start, stop, num, endpoint, axis=axis), dtype or _n._allowed(_tf.float64))
+    ends = [_array(v, _n._allowed(_tf.float64)) for v in (start, stop)]
+    return _n._between(*ends, num, endpoint, dtype, axis, lambda first, last, part: first * _m.pow(last / first, part))
 
 
 def iscomplex(x):

@@ -35,10 +35,11 @@ def _allowed(dtype):
 
 def array(val, dtype=None, copy=True, ndmin=0):
     """A tensor of numbers, lists, arrays or tensors; numbers have NumPy's dtypes, int64 and float64."""
-    if isinstance(val, (Tensor, Variable, _NotATensor)):
+    if isinstance(val, _NotATensor) or _tensor_in(val) and not isinstance(val, (list, tuple)):
         out = _convert(val)
-    elif isinstance(val, (list, tuple)) and _b.any(isinstance(v, (Tensor, list, tuple)) for v in val) and _tensor_in(val):
-        out = stack([array(v) for v in val])
+    elif isinstance(val, (list, tuple)) and _tensor_in(val):
+        kind = _tf.as_dtype(result_type(*val))
+        out = stack([array(v, kind) for v in val])
     else:
         made = _np.asarray(val)
         plain = not isinstance(val, (_np.ndarray, _np.generic))
@@ -53,7 +54,10 @@ def array(val, dtype=None, copy=True, ndmin=0):
 
 
 def _tensor_in(val):
-    return isinstance(val, Tensor) or isinstance(val, (list, tuple)) and _b.any(map(_tensor_in, val))
+    """Whether a value is or, a list, holds a tensor, a variable, or what stands for one (a variable of Keras)."""
+    if isinstance(val, (list, tuple)):
+        return _b.any(map(_tensor_in, val))
+    return isinstance(val, (Tensor, Variable)) or hasattr(type(val), "__berth_tensor__")
 
 
 def asarray(a, dtype=None):
@@ -63,16 +67,25 @@ def asarray(a, dtype=None):
 asanyarray = ascontiguousarray = asarray
 
 
+def _kinds(value):
+    """What np.result_type takes for a value: dtypes, and zeros of Python's types, which give way to dtypes."""
+    if isinstance(value, (list, tuple)) and not _b.any(isinstance(v, (_b.str, _b.bytes)) for v in value):
+        return [kind for v in value for kind in _kinds(v)]
+    if isinstance(value, (_b.bool, _b.int, _b.float, _b.complex)) and not isinstance(value, _np.generic):
+        return [type(value)(0)]
+    if isinstance(value, (list, tuple)) or _tensor_in(value):
+        value = _tf.as_dtype(array(value).dtype if isinstance(value, (list, tuple)) else value.dtype)
+    if isinstance(value, (_np.ndarray, _np.generic)):
+        return [value.dtype]
+    return [_np.dtype(value.as_numpy_dtype if isinstance(value, _core.DType) else value)]
+
+
 def result_type(*arrays_and_dtypes):
-    """The dtype of NumPy's promotion; of Python's numbers the widest."""
-    def of(v):
-        if isinstance(v, (Tensor, Variable)):
-            return _np.dtype(v.dtype.as_numpy_dtype)
-        if isinstance(v, (_b.int, _b.float, _b.complex, list, tuple)) and not isinstance(v, _np.generic):
-            return _np.dtype(array(v).dtype.as_numpy_dtype)
-        return v.dtype if isinstance(v, (_np.ndarray, _np.generic)) else _np.dtype(
-            v.as_numpy_dtype if isinstance(v, _core.DType) else v)
-    return _np.result_type(*map(of, arrays_and_dtypes))
+    """The dtype of NumPy's promotion: numbers of Python, and lists of them, take that of arrays and tensors beside them."""
+    kinds = _kinds(arrays_and_dtypes)
+    given = {k for k in kinds if isinstance(k, _np.dtype)}
+    out = _np.result_type(*given, *{type(k): k for k in kinds if not isinstance(k, _np.dtype)}.values())
+    return out if out in given else _np.dtype(_allowed(_tf.as_dtype(out)).as_numpy_dtype)
 
 
 promote_types = result_type
@@ -82,6 +95,18 @@ def _together(*values):
     """Tensors of one dtype."""
     kind = _tf.as_dtype(result_type(*values))
     return [array(v, kind) for v in values]
+
+
+def _number(x):
+    """A tensor whose values are numbers: truths are 0 and 1."""
+    return _tf.cast(x, _tf.uint8) if x.dtype == _tf.bool else x
+
+
+def _wide(x):
+    """A tensor of whole numbers or truths as sums and products of them are: of 64 bits."""
+    if not (x.dtype.is_integer or x.dtype == _tf.bool):
+        return x
+    return _tf.cast(x, _allowed(_tf.uint64 if x.dtype.is_unsigned else _tf.int64))
 
 
 def _floating(x):
@@ -109,8 +134,8 @@ def _reduction(name, function, floating=False, promotes=False):
         a = _floating(a) if floating else array(a)
         if dtype is not None:
             a = _tf.cast(a, _dtype(dtype))
-        elif promotes and a.dtype in (_tf.bool, _tf.int32, _tf.int8, _tf.uint8):
-            a = _tf.cast(a, _allowed(_tf.int64))
+        elif promotes:
+            a = _wide(a)
         return function(a, axis, _b.bool(keepdims))
     call.__name__, call.__doc__ = name, f"numpy.{name} of tensors."
     globals()[name] = call
@@ -135,18 +160,19 @@ _unary("conj", lambda x: _m.conj(x) if x.dtype.is_complex else x)
 conjugate = conj  # noqa: F821
 _unary("real", lambda x: _m.real(x) if x.dtype.is_complex else x)
 _unary("imag", lambda x: _m.imag(x) if x.dtype.is_complex else _ops.zeros_like(x))
-_unary("angle", _m.angle, True)
 for _name in ("isnan", "isinf", "isfinite"):
     _unary(_name, getattr(_m, "is_" + _name[2:]), True)
 _unary("logical_not", lambda x: _m.logical_not(_tf.cast(x, _tf.bool)))
 _unary("deg2rad", lambda x: x * (_np.pi / 180), True)
 _unary("rad2deg", lambda x: x * (180 / _np.pi), True)
 radians, degrees = deg2rad, rad2deg  # noqa: F821
-for _name in "add subtract multiply maximum minimum".split():
-    _binary(_name, getattr(_m, _name))
+_binary("subtract", _m.subtract)
+for _name in "add multiply maximum minimum".split():
+    _binary(_name, lambda a, b, f=getattr(_m, _name): _tf.cast(f(_number(a), _number(b)), a.dtype))
 _binary("power", lambda a, b: _m.pow(a, b))
 _binary("float_power", _m.pow, True)
-_binary("divide", lambda a, b: a / b, True)
+_binary("divide", lambda a, b: _tf.cast(a, _tf.float32) / _tf.cast(b, _tf.float32) if a.dtype.is_integer and a.dtype.size < 4
+        else _floating(a) / _floating(b))
 true_divide = divide  # noqa: F821
 _binary("floor_divide", lambda a, b: a // b)
 _binary("mod", lambda a, b: a % b)
@@ -156,7 +182,7 @@ _binary("hypot", lambda a, b: _m.sqrt(a * a + b * b), True)
 _binary("logaddexp", lambda a, b: _m.maximum(a, b) + _m.log1p(_m.exp(-_m.abs(a - b))), True)
 _binary("heaviside", lambda a, b: _tf.where(a < 0, _ops.zeros_like(a), _tf.where(a > 0, _ops.ones_like(a), b)))
 for _name in "equal not_equal greater greater_equal less less_equal".split():
-    _binary(_name, getattr(_m, _name))
+    _binary(_name, lambda a, b, f=getattr(_m, _name): f(_number(a), _number(b)))
 for _name in "and or xor".split():
     _binary("logical_" + _name, lambda a, b, f=getattr(_m, "logical_" + _name): f(_tf.cast(a, _tf.bool), _tf.cast(b, _tf.bool)))
     _binary("bitwise_" + _name, lambda a, b, n=_name: getattr(_tf.bitwise, "bitwise_" + n)(a, b) if a.dtype != _tf.bool else
@@ -164,15 +190,14 @@ for _name in "and or xor".split():
 _binary("matmul", lambda a, b: _tf.tensordot(a, b, 1) if _b.min(len(a.shape), len(b.shape)) == 1 else _tf.matmul(a, b))
 _binary("dot", lambda a, b: a * b if not len(a.shape) or not len(b.shape) else _tf.tensordot(
     a, b, [[-1], [_b.max(len(b.shape) - 2, 0)]]))
-_binary("inner", lambda a, b: _tf.tensordot(a, b, [[-1], [-1]]))
+_binary("inner", lambda a, b: a * b if not len(a.shape) or not len(b.shape) else _tf.tensordot(a, b, [[-1], [-1]]))
 _binary("outer", lambda a, b: _tf.reshape(a, [-1, 1]) * _tf.reshape(b, [1, -1]))
 _binary("vdot", lambda a, b: _m.reduce_sum(_tf.reshape(a, [-1]) * _tf.reshape(b, [-1])))
-_binary("kron", lambda a, b: _tf.reshape(_tf.einsum("ij,kl->ikjl", a, b), [
-    a.shape[0] * b.shape[0], a.shape[1] * b.shape[1]]))
+_binary("kron", lambda a, b: _kron(a, b))
 for _name, _other in (("sum", "reduce_sum"), ("prod", "reduce_prod")):
     _reduction(_name, getattr(_m, _other), promotes=True)
 for _name, _other in (("max", "reduce_max"), ("min", "reduce_min")):
-    _reduction(_name, getattr(_m, _other))
+    _reduction(_name, lambda a, axis, keep, f=getattr(_m, _other): _tf.cast(f(_number(a), axis, keep), a.dtype))
 amax, amin = max, min  # noqa: F821
 _reduction("mean", _m.reduce_mean, True)
 _reduction("all", lambda a, axis, keep: _m.reduce_all(_tf.cast(a, _tf.bool), axis, keep))
@@ -191,6 +216,21 @@ def std(a, axis=None, keepdims=None):
     return _m.sqrt(var(a, axis, keepdims=keepdims))
 
 
+def angle(z, deg=False):
+    """The angle of complex numbers, in radians or degrees."""
+    out = _m.angle(_floating(z))
+    return rad2deg(out) if deg else out  # noqa: F821
+
+
+def _kron(a, b):
+    """Each element of a times the whole of b."""
+    rank = _b.max(len(a.shape), len(b.shape))
+    a, b = (_tf.reshape(v, [1] * (rank - len(v.shape)) + v.shape.as_list()) for v in (a, b))
+    apart = [[n for pair in zip(*((v.shape.as_list(), [1] * rank)[::step])) for n in pair] for v, step in ((a, 1), (b, -1))]
+    product = _tf.reshape(a, apart[0]) * _tf.reshape(b, apart[1])
+    return _tf.reshape(product, [n * m for n, m in zip(a.shape.as_list(), b.shape.as_list())])
+
+
 def average(a, axis=None, weights=None, returned=False):
     a = _floating(a)
     w = _ops.ones_like(a) if weights is None else array(weights, a.dtype)
@@ -202,22 +242,24 @@ def average(a, axis=None, weights=None, returned=False):
 
 
 def argmax(a, axis=None):
-    a = array(a)
+    a = _number(array(a))
     return _tf.argmax(_tf.reshape(a, [-1]) if axis is None else a, axis or 0)
 
 
 def argmin(a, axis=None):
-    a = array(a)
+    a = _number(array(a))
     return _tf.argmin(_tf.reshape(a, [-1]) if axis is None else a, axis or 0)
 
 
 def cumsum(a, axis=None, dtype=None):
     a = array(a, dtype)
+    a = _tf.cast(a, _allowed(_tf.int64)) if dtype is None and (a.dtype.is_integer or a.dtype == _tf.bool) else a
     return _m.cumsum(_tf.reshape(a, [-1]) if axis is None else a, axis or 0)
 
 
 def cumprod(a, axis=None, dtype=None):
     a = array(a, dtype)
+    a = _tf.cast(a, _allowed(_tf.int64)) if dtype is None and (a.dtype.is_integer or a.dtype == _tf.bool) else a
     return _m.cumprod(_tf.reshape(a, [-1]) if axis is None else a, axis or 0)
 
 
@@ -273,15 +315,29 @@ def arange(start, stop=None, step=1, dtype=None):
     return array(_np.arange(*([start] if stop is None else [start, stop, step])), dtype)
 
 
+def _between(start, stop, num, endpoint, dtype, axis, weigh):
+    """weigh(start, stop, part) for num parts from 0 to 1 at equal steps, along a new axis; gradients go through."""
+    kind = _tf.as_dtype(result_type(start, stop, 0.0))
+    start, stop = array(start, kind), array(stop, kind)
+    rank = _b.max(len(start.shape), len(stop.shape))
+    part = array(_np.linspace(0.0, 1.0, _b.int(num), endpoint).reshape([-1] + [1] * rank), kind)
+    out = moveaxis(weigh(start, stop, part), 0, axis)
+    return out if dtype is None else _tf.cast(out, _dtype(dtype))
+
+
+def _straight(start, stop, part):
+    return _m.add(_m.multiply(start, 1 - part), _m.multiply(stop, part))
+
+
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
     _refuse_kinds("linspace", "a number", start=start, stop=stop)
-    out = array(_np.linspace(start, stop, num, endpoint, axis=axis), dtype or _allowed(_tf.float64))
-    return (out, (stop - start) / (num - _b.bool(endpoint))) if retstep else out
+    out = _between(start, stop, num, endpoint, dtype, axis, _straight)
+    return (out, subtract(stop, start) / (num - _b.bool(endpoint))) if retstep else out  # noqa: F821
 
 
 def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
     _refuse_kinds("logspace", "a number", start=start, stop=stop)
-    return array(_np.logspace(start, stop, num, endpoint, base, axis=axis), dtype or _allowed(_tf.float64))
+    return _between(start, stop, num, endpoint, dtype, axis, lambda *ends: _m.pow(array(base, ends[2].dtype), _straight(*ends)))
 
 
 def tri(N, M=None, k=0, dtype=None):
@@ -303,7 +359,7 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
 
 
 def trace(a, offset=0, axis1=0, axis2=1, dtype=None):
-    return sum(diagonal(a, offset, axis1, axis2), -1, dtype)  # noqa: F821
+    return _m.reduce_sum(array(diagonal(a, offset, axis1, axis2), dtype), -1)
 
 
 def tril(m, k=0):
@@ -341,8 +397,19 @@ def _moved(name):
     globals()[name] = call
 
 
-for _name in "flip fliplr flipud rot90 roll repeat tile take_along_axis take".split():
+for _name in "flip fliplr flipud rot90 roll repeat tile take_along_axis".split():
     _moved(_name)
+
+
+def take(a, indices, axis=None, out=None, mode="clip"):
+    """The elements, or rows along an axis, at indices, of which those outside mean the nearest, or by mode="wrap" start again."""
+    if out is not None or mode not in ("clip", "wrap"):
+        raise ValueError(f"take: mode is {mode!r}, out {out!r}; expected mode 'clip' or 'wrap' and no out")
+    a, indices = array(a), array(indices)
+    a, axis = (_tf.reshape(a, [-1]), 0) if axis is None else (a, axis)
+    size = _tf.cast(_tf.shape(a)[axis], indices.dtype)
+    at = _tf.math.floormod(indices, size) if mode == "wrap" else _m.maximum(_m.minimum(indices, size - 1), _ops.zeros_like(indices))
+    return _tf.gather(a, at, axis=axis)
 
 
 def reshape(a, newshape, order="C"):
@@ -511,7 +578,7 @@ def diff(a, n=1, axis=-1):
 
 
 def meshgrid(*xi, indexing="xy"):
-    return list(_tf.meshgrid(*map(array, xi), indexing=indexing))
+    return list(_tf.meshgrid(*(_tf.reshape(array(x), [-1]) for x in xi), indexing=indexing))
 
 
 def bincount(x, weights=None, minlength=0):

@@ -170,8 +170,17 @@ class BerthTrainer(base_trainer.Trainer):
 
     # Epochs.
 
-    def _build_for(self, epochs):
-        """Makes variables of the model, its metrics and its optimizer; what this cannot make, the first step makes."""
+    def _is_own(self, step):
+        """Whether a step is the model's class', which may give the model other things than the batch."""
+        return getattr(type(self), step) is not getattr(BerthTrainer, step)
+
+    def _build_for(self, epochs, step):
+        """Makes variables of the model, its metrics and its optimizer; what this cannot make, the first step makes.
+
+        As in Keras on TensorFlow, without a strategy a step of the model's own makes them itself.
+        """
+        if self._strategy is None and self._is_own(step):
+            return
         first = epochs.first_batch()
         with (contextlib.nullcontext() if self._strategy is None else self._strategy.scope(),
               contextlib.suppress(RuntimeError)):  # a train_step of the model's own need not call the model
@@ -245,7 +254,7 @@ class BerthTrainer(base_trainer.Trainer):
                 (x, y, sample_weight), validation_split=validation_split)
         batches = Epochs(x, y, sample_weight, batch_size=batch_size, steps_per_epoch=steps_per_epoch, shuffle=shuffle,
                          class_weight=class_weight, steps_per_execution=self.steps_per_execution, strategy=self._split)
-        self._build_for(batches)
+        self._build_for(batches, "train_step")
         callbacks = self._callbacks(callbacks, batches, verbose, epochs, add_history=True)
         validation = None
         if validation_data is not None:
@@ -303,7 +312,7 @@ class BerthTrainer(base_trainer.Trainer):
             raise ValueError(f"Arguments not recognized: {kwargs}")
         batches, whole = prepared or self._for_evaluation(x, y, sample_weight, batch_size, steps)
         with contextlib.suppress(NoBatches):  # Keras warns, and goes on without
-            self._build_for(batches)
+            self._build_for(batches, "test_step")
         callbacks = self._callbacks(callbacks, batches, verbose, 1)
         self.make_test_function()
         self.stop_evaluating = False
@@ -344,6 +353,12 @@ class BerthTrainer(base_trainer.Trainer):
 
     # Single batches.
 
+    def _build_on(self, batch, step):
+        if self._strategy is None and self._is_own(step):
+            return
+        with contextlib.nullcontext() if self._strategy is None else self._strategy.scope():
+            self._symbolic_build(data_batch=tensors(batch))
+
     def _on_batch(self, step, batch, return_dict):
         self.reset_metrics()
         logs = pythonify_logs(step([tensors(batch)]))
@@ -356,14 +371,12 @@ class BerthTrainer(base_trainer.Trainer):
                 raise ValueError("Arguments `sample_weight` and `class_weight` cannot be specified at the same time. "
                                  f"Received: sample_weight={sample_weight}, class_weight={class_weight}")
             sample_weight = data_adapter_utils.class_weight_to_sample_weights(y, class_weight)
-        with contextlib.nullcontext() if self._strategy is None else self._strategy.scope():
-            self._symbolic_build(data_batch=tensors((x, y, sample_weight)))
+        self._build_on((x, y, sample_weight), "train_step")
         return self._on_batch(self.make_train_function(), (x, y, sample_weight), return_dict)
 
     def test_on_batch(self, x, y=None, sample_weight=None, return_dict=False):
         self._assert_compile_called("test_on_batch")
-        with contextlib.nullcontext() if self._strategy is None else self._strategy.scope():
-            self._symbolic_build(data_batch=tensors((x, y, sample_weight)))
+        self._build_on((x, y, sample_weight), "test_step")
         return self._on_batch(self.make_test_function(), (x, y, sample_weight), return_dict)
 
     def predict_on_batch(self, x):
