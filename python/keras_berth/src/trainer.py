@@ -353,6 +353,12 @@ class BerthTrainer(base_trainer.Trainer):
 
     # Single batches.
 
+    def _get_metrics_result_or_logs(self, logs):
+        # A step of the model's own need not use the metrics of compile(), which are then never built.
+        if self._compile_metrics is not None and not self._compile_metrics.built:
+            return logs
+        return super()._get_metrics_result_or_logs(logs)
+
     def _build_on(self, batch, step):
         if self._strategy is None and self._is_own(step):
             return
