@@ -40,6 +40,35 @@ np.testing.assert_allclose(again, got, rtol=1e-5, atol=1e-6)
     assert done.returncode == 0, done.stderr
 
 
+# Estimates of the search are up to a third off here: the plans of the steps decide.
+SLOW = """
+import json, os
+os.environ["BERTH_SIM_SPEEDS"] = "0.0002,0.0002,0.0002,0.0001"
+import berth as tf
+def step_us(strategy):
+    with strategy.scope():
+        layers = [tf.keras.layers.Dense(256, activation="relu", name=f"layer_{i}") for i in range(8)]
+        m = tf.keras.Sequential([tf.keras.Input((256,)), *layers, tf.keras.layers.Dense(10, name="out")])
+        m.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    return strategy.plan(m, 64).json()["step_us"]
+"""
+
+
+def test_the_choice_is_the_fastest_by_the_plans_of_the_steps(run_script, tmp_path):
+    done = run_script(SLOW + f"""
+automatic = tf.distribute.AutoStrategy([f"/GPU:{{d}}" for d in range(4)])
+best = step_us(automatic)
+plan = automatic.chosen.json()
+assert abs(plan["step_us"] / best - 1) < 0.01, (plan["step_us"], best)
+assert plan["bound_us"] <= plan["step_us"] and len(plan["others"]) > 3
+for other in plan["others"]:
+    with open({str(tmp_path / "other.json")!r}, "w") as file:
+        json.dump({{**plan, "choice": other["choice"], "peak_bytes": [0] * len(other["choice"]["devices"])}}, file)
+    assert step_us(tf.distribute.PlannedStrategy(file.name)) > 0.99 * best, other
+""", "GPUx4")
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("code, said", [
     ("tf.distribute.AutoStrategy(['/GPU:0'], most_micro_batches=0)", "most_micro_batches 0"),
     ("tf.distribute.AutoStrategy(['/GPU:7'])", "GPU:7"),

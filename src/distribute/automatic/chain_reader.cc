@@ -238,14 +238,16 @@ void ChainReader::add_splits(const Graph& graph) {
   const auto n = static_cast<int>(chain_.machine.devices.size());
   const int most = std::min(n, kMostParts);
   for (int parts = 2; parts <= most; n > kMostParts ? parts *= 2 : ++parts) {
-    for (const LayoutAim aim : {LayoutAim::kTime, LayoutAim::kMemory}) {
+    for (const LayoutAim aim :
+         {LayoutAim::kLinks, LayoutAim::kTime, LayoutAim::kMemory}) {
       const auto axes = find_layouts(graph, parts, chain_.machine, aim);
       if (axes.empty()) continue;
       ChainSplit split =
           split_of(graph, layers_, chain_.batch, parts, axes, chain_.machine);
-      const bool known = !chain_.splits.empty() &&
-                         chain_.splits.back().parts == parts &&
-                         chain_.splits.back().layouts == split.layouts;
+      const bool known = std::any_of(
+          chain_.splits.begin(), chain_.splits.end(), [&](const ChainSplit& s) {
+            return s.parts == parts && s.layouts == split.layouts;
+          });
       if (!known) chain_.splits.push_back(std::move(split));
     }
   }

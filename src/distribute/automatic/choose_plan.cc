@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <tuple>
 
 #include "base/bytes_text.h"
 #include "base/no_reports.h"
@@ -174,12 +175,11 @@ namespace {
       does_not_fit(chain, found.best.front())));
 }
 
-// What each device of a choice holds, by the plan of its step: split, placed
-// and compiled as the chosen strategy would, with variables that have no
-// memory.
-std::vector<StepMemory::Device> built_memory(
-    const StrategyCore& core, const StepToRead& step, int slices,
-    const ParallelPlan::Choice& choice) {
+// What the step of a choice takes, and each of its devices holds, by its plan:
+// split, placed and compiled as the chosen strategy would, with variables that
+// have no memory.
+StepMemory built_step(const StrategyCore& core, const StepToRead& step,
+                      int slices, const ParallelPlan::Choice& choice) {
   const NoReports quiet;
   const Undecided& open = *core.undecided();
   const auto trial =
@@ -200,7 +200,7 @@ std::vector<StepMemory::Device> built_memory(
   for (const std::string& path : step.paths) {
     trial->device_of_layer(path.c_str());
   }
-  const StepMemory memory = memory_of_graph(
+  StepMemory memory = memory_of_graph(
       graph,
       {.name = graph.name, .rewrite = fit_rewrite(trial, {.slices = slices})},
       step.shapes, step.memory_bytes, true);
@@ -211,11 +211,12 @@ std::vector<StepMemory::Device> built_memory(
       if (d.device == name) all.back() = d;
     }
   }
-  return all;
+  memory.devices = std::move(all);
+  return memory;
 }
 
 // Looks for the best plan whose step holds what its devices have, by the plan
-// of the step. Predictions of bytes choose which steps are built.
+// of the step. Predictions of times and bytes choose which steps are built.
 class BuiltSearch {
  public:
   BuiltSearch(const StrategyCore& core, const StepToRead& step, int slices)
@@ -263,7 +264,26 @@ class BuiltSearch {
     return false;
   }
 
-  // Once of each kind one that predictions reject, then the best; null: enough.
+  // Whether a step like it was built.
+  bool is_timed(const ParallelCandidate& c) const {
+    const auto what = [](const ParallelCandidate& x) {
+      return std::tuple(x.kind, x.devices.size(), x.split, x.sharding,
+                        x.schedule, x.micro_batches);
+    };
+    return std::any_of(limits_.built.begin(), limits_.built.end(),
+                       [&](const auto& b) { return what(b) == what(c); });
+  }
+
+  // How many ops its step has, about.
+  size_t ops_of(const ParallelCandidate& c) const {
+    const size_t copies = c.begin.empty()
+                              ? c.devices.size()
+                              : static_cast<size_t>(c.parts * c.micro_batches);
+    return step_.graph.nodes.size() * copies;
+  }
+
+  // Once of each kind one that predictions of bytes reject, then the best;
+  // null: enough.
   const ParallelCandidate* to_build(const SearchResult& found) const {
     if (limits_.built.size() >= kMostBuilt) return nullptr;
     for (const ParallelCandidate& c : found.near) {
@@ -273,12 +293,25 @@ class BuiltSearch {
       if (!known) return &c;
     }
     const ParallelCandidate& best = found.best.front();
-    return is_certain(best) || exceeds(best, kHopeless) ? nullptr : &best;
+    if (!is_certain(best)) return exceeds(best, kHopeless) ? nullptr : &best;
+    const bool small = ops_ + ops_of(best) <= kMostOps;
+    return best.fits() && small && !is_timed(best) ? &best : nullptr;
   }
 
   void build(ParallelCandidate c) {
-    const std::vector<StepMemory::Device> held =
-        built_memory(core_, step_, slices_, choice_of(chain_, c));
+    ops_ += ops_of(c);
+    const StepMemory step =
+        built_step(core_, step_, slices_, choice_of(chain_, c));
+    const auto kind = static_cast<size_t>(c.kind);
+    if (step.step_us > 0) {
+      const double longer = step.step_us / c.step_us;
+      for (double* us : {&c.step_us, &c.compute_us, &c.sums_us, &c.copies_us}) {
+        *us *= longer;
+      }
+      chain_.took_over_predicted[kind] *= longer;
+    }
+    const std::vector<StepMemory::Device>& held = step.devices;
+    const bool scarce = exceeds(c, kSure);
     double ratio = 0;
     for (size_t d = 0; d < held.size(); ++d) {
       ratio = std::max(ratio, static_cast<double>(held[d].peak_bytes) /
@@ -288,7 +321,7 @@ class BuiltSearch {
       chain_.machine.devices[static_cast<size_t>(c.devices[d])].memory_limit =
           held[d].available_bytes;
     }
-    chain_.held_over_predicted[static_cast<size_t>(c.kind)] *= ratio;
+    if (scarce) chain_.held_over_predicted[kind] *= ratio;
     limits_.built.push_back(std::move(c));
   }
 
@@ -303,13 +336,14 @@ class BuiltSearch {
   }
 
   static constexpr double kSure = 1.0 / 3, kHopeless = 2;
-  static constexpr size_t kMostBuilt = 12;
+  static constexpr size_t kMostBuilt = 12, kMostOps = 30'000;
 
   const StrategyCore& core_;
   const StepToRead& step_;
   const int slices_;
   ModelChain chain_;
   SearchLimits limits_;
+  size_t ops_ = 0;  // of the steps that were built
 };
 
 }  // namespace

@@ -39,6 +39,8 @@ class LayoutWalk {
         parts_(parts),
         link_(machine.link(0, machine.devices.size() > 1 ? 1 : 0)),
         dear_(aim == LayoutAim::kMemory ? kCheap : 1),
+        handles_(aim == LayoutAim::kTime),
+        device_(machine.class_of(0)),
         table_(estimate_costs(graph, machine)),
         users_(graph.users()),
         forward_(graph.nodes.size(), true),
@@ -125,10 +127,15 @@ class LayoutWalk {
     for (int32_t i = read; i < end && i <= last; ++i) {
       if (!forward_[i] || graph_[i].op->graph_only()) continue;
       const LayerRules::Visit v = rules_.visit(i);
+      const double launch = handles_ ? device_.launch_us : 0;
       const double us = table_.time(i, 0).us;
-      if (v.divided && us < kNoKernel) saved += us * (1 - 1.0 / parts_);
+      if (v.divided && us < kNoKernel) {
+        saved += std::max(0.0, us - launch) * (1 - 1.0 / parts_);
+      }
       for (const int64_t bytes : v.sent) {
-        sent += 2 * (parts_ - 1) * link_.time_us(bytes);
+        const double moved = 3.0 * static_cast<double>(bytes);
+        const double adding = handles_ ? launch + device_.moving_us(moved) : 0;
+        sent += 2 * (parts_ - 1) * (link_.time_us(bytes) + adding);
       }
       if (v.open) last = std::max(last, last_reader(i));
     }
@@ -148,6 +155,8 @@ class LayoutWalk {
   const int parts_;
   const LinkCost link_;
   const double dear_;
+  const bool handles_;  // counts what devices do with what is sent
+  const DeviceClass device_;
   const CostTable table_;
   const std::vector<std::vector<int32_t>> users_;
   std::vector<bool> forward_;  // by node: before all gradients

@@ -19,7 +19,8 @@ namespace berth::distribute {
 
 // How dear bytes between devices are when layouts are chosen.
 enum class LayoutAim : uint8_t {
-  kTime,    // as the links of the machine say
+  kLinks,   // as the links of the machine say
+  kTime,    // and what devices do with them
   kMemory,  // hardly: as much is divided as possible
 };
 

@@ -24,6 +24,7 @@ using PlanJson = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "berth parallel plan 1";
 constexpr size_t kMostDevices = 4096;  // as of a cluster file
+constexpr size_t kFewNames = 16;       // that are all printed
 constexpr const char* kKinds[] = {"one device", "replicas",
                                   "sharded",    "divided layers",
                                   "pipeline",   "pipeline of divided layers"};
@@ -34,6 +35,62 @@ std::string time_text(double us) {
   return us < 1e4   ? fmt::format("{:.0f} us", us)
          : us < 1e7 ? fmt::format("{:.1f} ms", us / 1e3)
                     : fmt::format("{:.1f} s", us / 1e6);
+}
+
+// "GPU:0", of several tasks "task:3/device:GPU:0"; of many names some.
+std::string names_text(const std::vector<std::string>& devices, bool to) {
+  const auto task_of = [](const std::string& name) {
+    return name.substr(0, name.rfind("/device:"));
+  };
+  const bool several = std::any_of(
+      devices.begin(), devices.end(),
+      [&](const auto& d) { return task_of(d) != task_of(devices[0]); });
+  std::vector<std::string> names;
+  for (const std::string& d : devices) {
+    const size_t at = several ? d.rfind("task:") : d.rfind("device:");
+    names.push_back(at == d.npos ? d : d.substr(at + (several ? 0 : 7)));
+  }
+  const size_t n = names.size();
+  if (to && n > 1) return names.front() + " to " + names.back();
+  if (n <= kFewNames) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{}, {}, ... {} ({} devices)", names[0], names[1],
+                     names[n - 1], n);
+}
+
+// Divided variables and their axes, "-" for a whole one; of many those whose
+// names differ in numbers alone together, with how many there are.
+std::string layouts_text(const ParallelPlan::Choice& c) {
+  std::vector<std::pair<std::string, int>> lines;
+  for (const auto& [name, axes] : c.layouts) {
+    std::string text;
+    for (const char ch : name) {
+      const bool digit = ch >= '0' && ch <= '9';
+      if (!digit || c.layouts.size() <= kFewNames) {
+        text += ch;
+      } else if (!text.ends_with('*')) {
+        text += '*';
+      }
+    }
+    text += " [";
+    for (const std::string& axis : axes) {
+      if (!text.ends_with('[')) text += ", ";
+      text += axis.empty() ? "-" : axis;
+    }
+    text += ']';
+    const auto same = std::find_if(lines.begin(), lines.end(),
+                                   [&](auto& l) { return l.first == text; });
+    if (same == lines.end()) {
+      lines.emplace_back(text, 1);
+    } else {
+      ++same->second;
+    }
+  }
+  std::string all;
+  for (const auto& [text, count] : lines) {
+    if (!all.empty()) all += ", ";
+    all += count > 1 ? fmt::format("{} of {}", count, text) : text;
+  }
+  return all;
 }
 
 PlanJson json_of(const ParallelPlan::Choice& c) {
@@ -139,12 +196,7 @@ class PlanReader {
 
 std::string ParallelPlan::Choice::str() const {
   const size_t n = devices.size();
-  std::vector<std::string> names;
-  for (const std::string& d : devices) {
-    const size_t at = d.rfind("device:");
-    names.push_back(at == d.npos ? d : d.substr(at + 7));
-  }
-  const std::string on = fmt::format("{}", fmt::join(names, ", "));
+  const std::string on = names_text(devices, false);
   const size_t groups = n / static_cast<size_t>(parts);
   const std::string schedule_text =
       fmt::format("{}, {} micro-batches", name_of(schedule), micro_batches);
@@ -187,10 +239,15 @@ std::string ParallelPlan::str() const {
   s += fmt::format(
       "  of the busiest device: computing {}, sums {}, copies {}\n",
       time_text(compute_us), time_text(sums_us), time_text(copies_us));
-  for (size_t d = 0; d < peak_bytes.size(); ++d) {
-    const size_t at = choice.devices[d].rfind("device:");
-    s += fmt::format("  {} holds {}\n", choice.devices[d].substr(at + 7),
+  for (size_t d = 0, end = 0; d < peak_bytes.size(); d = end) {
+    while (end < peak_bytes.size() && peak_bytes[end] == peak_bytes[d]) ++end;
+    const auto first = choice.devices.begin();
+    s += fmt::format("  {} {} {}\n", names_text({first + d, first + end}, true),
+                     end - d > 1 ? "each hold" : "holds",
                      bytes_text(peak_bytes[d]));
+  }
+  if (!choice.layouts.empty()) {
+    s += fmt::format("  divided variables: {}\n", layouts_text(choice));
   }
   if (!choice.stages.empty()) {
     s += fmt::format("  later stages begin with {}\n",

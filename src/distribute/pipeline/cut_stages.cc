@@ -145,9 +145,7 @@ std::vector<int32_t> number_of_variables(const Graph& graph,
 
 std::vector<StageOn> Pipeline::stages_on(bool trains) const {
   const ScheduleShape s = shape(options_.micro_batches);
-  const std::vector<double> one(static_cast<size_t>(s.stages), 1);
-  const PipelineTiming timing =
-      time_of(actions(options_.micro_batches), {one, one, one, 0});
+  const std::vector<int> held = in_flight(actions(options_.micro_batches));
   const Machine machine = this_machine();
   const double copies = options_.micro_batches * (trains ? 2.0 : 1.0);
   std::vector<StageOn> stages;
@@ -164,7 +162,7 @@ std::vector<StageOn> Pipeline::stages_on(bool trains) const {
         {static_cast<int32_t>(d),
          static_cast<int64_t>(device.allocator().info().limit_bytes) /
              per_device,
-         (timing.in_flight[d] + per_device - 1) / per_device,
+         (held[d] + per_device - 1) / per_device,
          machine.devices[static_cast<size_t>(to)].copies == CopyRule::kOverlap,
          [link, near, copies](int64_t bytes) {
            return near ? 0 : copies * link.time_us(bytes);

@@ -24,19 +24,28 @@ class Writer {
   explicit Writer(int micro_batches) : end_(micro_batches) {}
   void add(int stage, const char* passes) {
     for (; *passes != '\0'; ++passes) {
-      const int k = next_[{stage, *passes}]++;
+      const int k = next(stage, *passes)++;
       if (k < end_) list_.push_back({stage, *passes, k});
     }
   }
-  int count(int stage, char pass) const {
-    const auto it = next_.find({stage, pass});
-    return it == next_.end() ? 0 : it->second;
-  }
+  int count(int stage, char pass) { return next(stage, pass); }
   List take() { return std::move(list_); }
 
  private:
+  struct Count {
+    int stage;
+    char pass;
+    int next = 0;
+  };
+  int& next(int stage, char pass) {
+    for (Count& c : next_) {  // of a few
+      if (c.stage == stage && c.pass == pass) return c.next;
+    }
+    return next_.emplace_back(Count{stage, pass}).next;
+  }
+
   const int end_;
-  std::map<std::pair<int, char>, int> next_;
+  std::vector<Count> next_;
   List list_;
 };
 
@@ -330,10 +339,14 @@ class Clock {
       : actions_(actions), times_(times), next_(actions.size(), 0) {
     for (size_t d = 0; d < actions.size(); ++d) {
       for (const PipelineAction& a : actions[d]) {
-        device_[a.stage] = static_cast<int>(d);
+        const auto s = static_cast<size_t>(a.stage);
+        if (s >= device_.size()) device_.resize(s + 1, 0);
+        device_[s] = static_cast<int>(d);
         last_ = std::max(last_, a.stage);
+        micro_batches_ = std::max(micro_batches_, a.micro_batch + 1);
       }
     }
+    end_.assign(device_.size() * static_cast<size_t>(micro_batches_) * 4, -1);
   }
 
   PipelineTiming run() {
@@ -341,9 +354,9 @@ class Clock {
     PipelineTiming t;
     t.begin_us.resize(n);
     t.busy_us.assign(n, 0);
-    t.in_flight.assign(n, 0);
+    t.in_flight = in_flight(actions_);
     std::vector<double> free(n, 0);
-    std::vector<int> held(n, 0);
+    for (size_t d = 0; d < n; ++d) t.begin_us[d].reserve(actions_[d].size());
     for (bool moved = true; moved;) {
       moved = false;
       for (size_t d = 0; d < n; ++d) {
@@ -355,10 +368,8 @@ class Clock {
           const double length = times_.of(a);
           t.begin_us[d].push_back(begin);
           t.busy_us[d] += length;
-          free[d] = end_[{a.stage, a.micro_batch, a.pass}] = begin + length;
+          free[d] = end_[at(a.stage, a.micro_batch, a.pass)] = begin + length;
           t.step_us = std::max(t.step_us, free[d]);
-          held[d] += a.pass == 'F' ? 1 : a.pass == 'I' ? 0 : -1;
-          t.in_flight[d] = std::max(t.in_flight[d], held[d]);
           ++next_[d];
           moved = true;
         }
@@ -375,11 +386,18 @@ class Clock {
   double end_of(int stage, int micro_batch, const char* passes,
                 int device) const {
     for (; *passes != '\0'; ++passes) {
-      const auto it = end_.find({stage, micro_batch, *passes});
-      if (it == end_.end()) continue;
-      return it->second + (device_.at(stage) == device ? 0 : times_.hop);
+      const double end = end_[at(stage, micro_batch, *passes)];
+      if (end < 0) continue;
+      const bool here = device_[static_cast<size_t>(stage)] == device;
+      return end + (here ? 0 : times_.hop);
     }
     return -1;
+  }
+
+  size_t at(int stage, int micro_batch, char pass) const {
+    const int of_all = stage * micro_batches_ + micro_batch;
+    const int of_pass = pass == 'F' ? 0 : pass == 'B' ? 1 : pass == 'I' ? 2 : 3;
+    return static_cast<size_t>(of_all) * 4 + static_cast<size_t>(of_pass);
   }
 
   double ready_at(const PipelineAction& a, int device) const {
@@ -415,9 +433,9 @@ class Clock {
   const PipelineActions& actions_;
   const PipelineTimes& times_;
   std::vector<size_t> next_;
-  std::map<int, int> device_;
-  std::map<std::tuple<int, int, char>, double> end_;
-  int last_ = 0;
+  std::vector<int> device_;  // by stage
+  std::vector<double> end_;  // by at(); -1: not yet
+  int last_ = 0, micro_batches_ = 0;
 };
 
 }  // namespace
@@ -434,6 +452,19 @@ double PipelineTimes::of(const PipelineAction& a) const {
     default:
       return input[s] + weight[s];
   }
+}
+
+std::vector<int> in_flight(const PipelineActions& actions) {
+  std::vector<int> most;
+  for (const List& list : actions) {
+    int held = 0;
+    most.push_back(0);
+    for (const PipelineAction& a : list) {
+      held += a.pass == 'F' ? 1 : a.pass == 'I' ? 0 : -1;
+      most.back() = std::max(most.back(), held);
+    }
+  }
+  return most;
 }
 
 PipelineTiming time_of(const PipelineActions& actions,

@@ -61,10 +61,13 @@ struct PipelineTiming {
   double step_us = 0;
   std::vector<std::vector<double>> begin_us;  // by device, by instruction
   std::vector<double> busy_us;                // by device
-  std::vector<int> in_flight;                 // by device: chunks held at most
+  std::vector<int> in_flight;                 // as in_flight() says
   // Share of the devices' time spent waiting.
   double bubble() const;
 };
+
+// By device: the chunks that it holds at most, whatever they take.
+std::vector<int> in_flight(const PipelineActions& actions);
 
 // Each device runs its list in order; each instruction begins when it can.
 // Throws errors::InvalidArgument if instructions wait for each other.

@@ -9,6 +9,7 @@
 #include "device/device_manager.h"
 #include "device/memory_snapshot.h"
 #include "distribute/strategy/fit_rewrite.h"
+#include "exec/measure_plan.h"
 #include "exec/report.h"
 #include "function/trace_call.h"
 
@@ -113,6 +114,9 @@ StepMemory memory_of_graph(const Graph& graph, const FunctionOptions& options,
     memory.holders.push_back(
         {std::move(h.device), std::move(h.what), h.bytes, h.site});
   }
+  if (!alone) return memory;
+  const PlanPrediction p = predict_plan(*made.plan, true);
+  if (p.costs.known) memory.step_us = p.step_us;
   return memory;
 }
 

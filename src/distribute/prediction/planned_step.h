@@ -36,11 +36,12 @@ struct StepMemory {
   int64_t largest_batch = -1;  // -1: no device has a limit; 0: none fits
   std::vector<Device> devices;
   std::vector<Holder> holders;  // at the peak, the largest first
+  double step_us = 0;           // as predicted; 0: not known, or not asked for
 };
 
 // What a graph holds as a plan for these arguments. `options`: of the function
 // that runs it. `memory_bytes` as below. `alone`: its variables are on the host
-// yet.
+// yet, and its time is asked for; measurements may take a second.
 StepMemory memory_of_graph(const Graph& graph, const FunctionOptions& options,
                            const std::vector<Shape>& shapes,
                            int64_t memory_bytes, bool alone = false);

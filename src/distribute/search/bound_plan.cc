@@ -213,8 +213,10 @@ double bound_of(const ModelChain& chain, const ParallelCandidate& c,
   const ScheduleShape shape = ChainCosts(chain, c).shape();
   if (chain.layers.size() < static_cast<size_t>(shape.stages))
     return kImpossible;
-  const PipelineBound bound(chain, c, enough);
-  return shape.stages > shape.devices ? bound.of_intervals() : bound.of_chain();
+  const double took = chain.took_over_predicted[static_cast<size_t>(c.kind)];
+  const PipelineBound bound(chain, c, enough / took);
+  return took * (shape.stages > shape.devices ? bound.of_intervals()
+                                              : bound.of_chain());
 }
 
 }  // namespace berth::distribute

@@ -213,16 +213,15 @@ double ChainCosts::rows() const {
   return static_cast<double>(chain_.batch) / c_.micro_batches;
 }
 
-// With equal stages, as when they are cut (Pipeline::cut_stages), and once more
-// every micro-batch.
+// As when stages are cut (Pipeline::cut_stages), and once more every
+// micro-batch.
 std::vector<int> ChainCosts::held() const {
   const ScheduleShape s = shape();
-  const std::vector<double> one(static_cast<size_t>(s.stages), 1);
-  const PipelineTiming t = time_of(actions_of(s), {one, one, one, 0});
+  const std::vector<int> by_device = in_flight(actions_of(s));
   const int per_device = s.stages / s.devices;
   std::vector<int> held;
   for (int k = 0; k < s.stages; ++k) {
-    const int all = t.in_flight[static_cast<size_t>(s.device_of(k))];
+    const int all = by_device[static_cast<size_t>(s.device_of(k))];
     held.push_back((all + per_device - 1) / per_device + c_.micro_batches);
   }
   return held;

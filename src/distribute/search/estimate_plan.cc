@@ -130,7 +130,12 @@ void estimate(const ModelChain& chain, ParallelCandidate& c) {
   } else {
     ReplicaStep(chain, c).run();
   }
-  const double held = chain.held_over_predicted[static_cast<size_t>(c.kind)];
+  const auto kind = static_cast<size_t>(c.kind);
+  const double took = chain.took_over_predicted[kind];
+  for (double* us : {&c.step_us, &c.compute_us, &c.sums_us, &c.copies_us}) {
+    *us *= took;
+  }
+  const double held = chain.held_over_predicted[kind];
   for (int64_t& bytes : c.peak_bytes) {
     bytes = std::llround(static_cast<double>(bytes) * held);
   }

@@ -49,6 +49,7 @@ class Search {
       if (!first.fits() || c.step_us < first.step_us) result.near.push_back(c);
     }
     result.candidates = candidates_;
+    result.estimates = estimates_;
     result.bound_us = result.best.front().step_us;
     for (const double b : bounds_) {
       result.bound_us = std::min(result.bound_us, b);
@@ -262,7 +263,8 @@ class Search {
         // What all do, and what one micro-batch waits for.
         const double work =
             least.fixed_us * m + least.of(batch) - least.fixed_us;
-        c.bound_us = std::max(work / p, through.of(batch / m));
+        c.bound_us = chain_.took_over_predicted[static_cast<size_t>(c.kind)] *
+                     std::max(work / p, through.of(batch / m));
         cut(c);
       }
     }
@@ -346,7 +348,7 @@ class Search {
   }
 
   // Moves borders while that makes the step faster, or fit better.
-  void improve(ParallelCandidate& c) const {
+  void improve(ParallelCandidate& c) {
     bool better = true;
     for (int turn = 0; better && turn < 16; ++turn) {
       better = false;
@@ -377,13 +379,17 @@ class Search {
     keep(c);
   }
 
-  void price(ParallelCandidate& c) const {
-    estimate(chain_, c);
+  void price(ParallelCandidate& c) {
     for (const ParallelCandidate& b : limits_.built) {
       if (!b.is_as(c)) continue;
-      c.peak_bytes = b.peak_bytes;
+      const double bound_us = c.bound_us;
+      c = b;
+      c.bound_us = bound_us;
       find_too_small(chain_, c);
+      return;
     }
+    ++estimates_;
+    estimate(chain_, c);
   }
 
   void keep(const ParallelCandidate& c) {
@@ -402,6 +408,7 @@ class Search {
   std::vector<ParallelCandidate> pipelines_;
   std::vector<double> bounds_;  // of combinations that may fit
   int candidates_ = 0;
+  int64_t estimates_ = 0;
 };
 
 }  // namespace

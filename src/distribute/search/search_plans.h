@@ -56,7 +56,7 @@ struct SearchLimits {
   int most_micro_batches = 64;
   int64_t most_copies = 0;  // between devices in a step; 0: any number
   bool tensor = true, pipelines = true, replicas = true, sharding = true;
-  // Plans whose peak_bytes are known.
+  // Plans whose times and peak_bytes are known.
   std::vector<ParallelCandidate> built = {};
 };
 
@@ -72,6 +72,7 @@ struct SearchResult {
   // interleaved stages the cuts that were tried.
   double bound_us = 0;
   int candidates = 0;
+  int64_t estimates = 0;  // calls of estimate()
 };
 
 SearchResult search_plans(const ModelChain& chain, const SearchLimits& limits);

@@ -259,11 +259,44 @@ TEST(SearchPlans, SlowSearchesManyDevices) {
   const SearchResult got = search_plans(chain, {});
   const ParallelCandidate& best = got.best[0];
   std::cerr << best.step_us << " us, bound " << got.bound_us << ", "
-            << got.candidates << " candidates, " << best.devices.size()
-            << " devices\n";
+            << got.candidates << " candidates, " << got.estimates
+            << " estimates, " << best.devices.size() << " devices\n";
   ASSERT_TRUE(best.fits());
+  EXPECT_LE(got.estimates, 3000);
   EXPECT_LT(best.step_us, 48 * 1.6e7 / 2 / 32);  // far better than one device
   EXPECT_GE(best.step_us, got.bound_us * (1 - 1e-9));
+}
+
+// A kind whose built plan took longer than predicted is chosen only if it is
+// still the fastest; what was built keeps its time, and bounds stay below.
+TEST(SearchPlans, TimesOfBuiltPlansDecide) {
+  ModelChain chain;
+  chain.batch = 32;
+  chain.machine = search_machine({1, 1}, {0, 0});
+  for (int k = 0; k < 4; ++k) {
+    chain.layers.push_back(search_layer({1, 1}, 32, 2000, kMega));
+  }
+  const ParallelCandidate first = search_plans(chain, {}).best[0];
+  const auto kind = static_cast<size_t>(first.kind);
+  SearchLimits known;
+  known.built = {first};
+  known.built[0].step_us *= 3;
+  chain.took_over_predicted[kind] = 3;
+  const SearchResult got = search_plans(chain, known);
+  EXPECT_NE(got.best[0].kind, first.kind);
+  EXPECT_LE(got.bound_us, got.best[0].step_us);
+  bool seen = false;
+  for (const ParallelCandidate& c : got.best) {
+    if (c.kind != first.kind) continue;
+    seen = true;
+    EXPECT_GE(c.step_us, 2.9 * first.step_us);
+  }
+  EXPECT_TRUE(seen);
+  known.built[0].step_us = first.step_us / 3;  // faster: it is the best
+  chain.took_over_predicted[kind] = 1.0 / 3;
+  const ParallelCandidate again = search_plans(chain, known).best[0];
+  EXPECT_TRUE(again.is_as(first));
+  EXPECT_DOUBLE_EQ(again.step_us, first.step_us / 3);
 }
 
 // What one device cannot hold is sharded, or cut.

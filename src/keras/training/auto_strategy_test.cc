@@ -101,8 +101,7 @@ TEST(AutoStrategy, SlowEachKindEqualsOneDevice) {
 }
 
 // What the search says of its choice is what plan() says of the strategy that
-// runs it: times within a quarter; peaks that are
-// hardly less, and not far more.
+// runs it: its time, and peaks that are hardly less, and not far more.
 void search_is_what_plan_says() {
   const std::vector<std::string> devices = gpus_of({24, 32});
   for (const AutoStrategyOptions& options :
@@ -117,7 +116,7 @@ void search_is_what_plan_says() {
     const ParallelPlan plan = automatic.choose(model, 64);
     const distribute::StrategyPlan real = automatic.plan(model, 64);
     std::cerr << plan.str() << real.str();
-    check(std::abs(plan.step_us / real.step_us - 1) < 0.25, "time");
+    check(std::abs(plan.step_us / real.step_us - 1) < 0.1, "time");
     check(real.too_small.empty(), "it does not fit");
     int64_t most = 0, real_most = 0;
     for (const int64_t b : plan.peak_bytes) most = std::max(most, b);
@@ -179,20 +178,19 @@ void choices_fit() {
 
 TEST(AutoStrategy, SlowWhatItChoosesFits) { IN_A_FRESH_PROCESS(choices_fit()); }
 
-// Shoeybi et al. 2019, section 3, from the split rules alone.
+// Shoeybi et al. 2019, section 3, from the split rules alone, of layers that
+// take far longer than launches.
 void layouts_of_a_transformer() {
-  const std::vector<std::string> devices = gpus_of({64, 64});
-  AutoStrategyOptions options = only(false, true, false);
-  options.memory_bytes_per_device = 8 << 20;
-  const AutoStrategy automatic(devices, options);
+  const std::vector<std::string> devices = gpus_of({500, 500});
+  const AutoStrategy automatic(devices, only(false, true, false, 0));
   const auto scope = automatic.scope();
-  const KerasTensor ids = Input({16}, {.dtype = int32});
-  KerasTensor h = Embedding(64, 64, {.name = "table"})(ids);
+  const KerasTensor ids = Input({64}, {.dtype = int32});
+  KerasTensor h = Embedding(64, 512, {.name = "table"})(ids);
   KerasTensor n = LayerNormalization({.name = "before"})(h);
-  h = Add()({h, MultiHeadAttention(4, 16, {.name = "attention"})({n, n})});
+  h = Add()({h, MultiHeadAttention(8, 64, {.name = "attention"})({n, n})});
   n = LayerNormalization({.name = "between"})(h);
-  n = Dense(1024, {.activation = "gelu", .name = "up"})(n);
-  h = Add()({h, Dense(64, {.name = "down"})(n)});
+  n = Dense(2048, {.activation = "gelu", .name = "up"})(n);
+  h = Add()({h, Dense(512, {.name = "down"})(n)});
   h = Dense(64, {.name = "logits"})(h);
   Model model(ids, h);
   model.compile({.optimizer = "adam", .loss = loss()});
