@@ -186,8 +186,8 @@ struct DecodeJpegOptions {
   int64_t ratio = 1;
   bool fancy_upscaling = true;
   bool try_recover_truncated = false;  // the missing part becomes grey
-  std::string dct_method = {};         // "", "INTEGER_FAST", "INTEGER_ACCURATE"
-  int64_t max_pixels = kMostPixels;    // of the image in the file
+  std::string dct_method = {};  // "": fast; "INTEGER_FAST", "INTEGER_ACCURATE"
+  int64_t max_pixels = kMostPixels;  // of the image in the file
 };
 
 // Return uint8 [height, width, channels]. 16-bit PNGs keep their upper bytes,

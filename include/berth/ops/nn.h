@@ -220,8 +220,8 @@ struct AverageLossOptions {
 Tensor compute_average_loss(const Tensor& per_example_loss,
                             const AverageLossOptions& options = {},
                             Site site = Site::here());
-// loss over the number of replicas, whose results are added: for terms that
-// each replica has whole (tf.nn.scale_regularization_loss).
+// The sum of loss over the number of replicas, whose results are added: for
+// terms that each replica has whole (tf.nn.scale_regularization_loss).
 Tensor scale_regularization_loss(const Tensor& loss, Site site = Site::here());
 
 }  // namespace berth::nn
