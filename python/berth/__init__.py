@@ -46,7 +46,9 @@ from berth import _strings  # noqa: E402
 
 _strings.install(strings)  # noqa: F821
 _strings.take_text(globals())
-del linspace, sequence_mask, sign  # noqa: F821  which have another form
+del (linspace, sequence_mask, sign, complex, truncatediv, truncatemod, unstack, argsort, scatter_nd,  # noqa: F821  which have
+     tensor_scatter_nd_update, tensor_scatter_nd_add, tensor_scatter_nd_sub, tensor_scatter_nd_max,  # noqa: F821  another
+     tensor_scatter_nd_min)  # noqa: F821  form
 for _path, _sources in _LATE.items():
     _later(globals()[_path], _sources)
 math.special = _Names("tf.math.special", _late={  # noqa: F821
@@ -82,6 +84,13 @@ _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "ke
          "foldr": "_control.foldr", "scan": "_control.scan", "recompute_grad": "_control.recompute_grad",
          "name_scope": "_control.name_scope", "vectorized_map": "_control.vectorized_map",
          "init_scope": "_control.init_scope", "control_dependencies": "_control.control_dependencies",
+         "complex": "_arguments.complex", "truncatediv": "_arguments.truncatediv", "truncatemod": "_arguments.truncatemod",
+         "unstack": "_arguments.unstack", "argsort": "_arguments.argsort", "scatter_nd": "_arguments.scatter_nd",
+         "tensor_scatter_nd_update": "_arguments.tensor_scatter_nd_update",
+         "tensor_scatter_nd_add": "_arguments.tensor_scatter_nd_add",
+         "tensor_scatter_nd_sub": "_arguments.tensor_scatter_nd_sub",
+         "tensor_scatter_nd_max": "_arguments.tensor_scatter_nd_max",
+         "tensor_scatter_nd_min": "_arguments.tensor_scatter_nd_min",
          "constant_initializer": "_forms.constant_initializer",
          "ones_initializer": "keras.initializers.Ones",
          "zeros_initializer": "keras.initializers.Zeros",

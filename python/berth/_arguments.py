@@ -1,8 +1,10 @@
 """Functions whose engine's form lacks arguments of TensorFlow's, or has them in another order."""
 from berth import _core
-from berth._tensor import as_dtype, convert_to_tensor, int64
+from berth._strings import _of_text_too
+from berth._tensor import as_dtype, convert_to_tensor, int64, refuse, uint8
 
 _ops = _core.ops
+_unstacked = _of_text_too(_ops.unstack)
 
 
 def boolean_mask(tensor, mask, axis):
@@ -74,3 +76,164 @@ def count_nonzero(input, axis=None, keepdims=None, dtype=int64, name=None):
     """How many elements are not 0, or not "", of all or along axes."""
     out = _ops.math.count_nonzero(input, axis, bool(keepdims))
     return out if out.dtype == as_dtype(dtype) else _ops.math.cast(out, as_dtype(dtype))
+
+
+def complex(real, imag, name=None):
+    """real + i imag: of float32 complex64, of float64 complex128."""
+    return _ops.math.complex(real, imag)
+
+
+def truncatediv(x, y, name=None):
+    """x / y rounded towards 0; of whole numbers, where a division by 0 is an error."""
+    return _ops.math.truncatediv(x, y)
+
+
+def truncatemod(x, y, name=None):
+    """What truncatediv() leaves of x: x - truncatediv(x, y) y."""
+    return _ops.math.truncatemod(x, y)
+
+
+def unstack(value, num=None, axis=0, name="unstack"):
+    """The slices of a tensor along `axis`, which they lack: a list, of `num` if that is given."""
+    out = _unstacked(value, axis)
+    if num is not None and num != len(out):
+        raise _core.InvalidArgumentError(f"unstack: num is {num}, but axis {axis} has length {len(out)}")
+    return out
+
+
+def argsort(values, axis=-1, direction="ASCENDING", stable=False, name=None):
+    """The places of the elements in sorted order along `axis`; equal ones stay in their order, stable or not."""
+    return _ops.argsort(values, axis, direction)
+
+
+def moments(x, axes, shift=None, keepdims=False, name=None):
+    """Mean and variance over axes: (mean, variance), [x without them], or with keepdims axes of length 1.
+
+    shift: without effect, as in TensorFlow; the variance is computed of differences from the mean.
+    """
+    return _ops.nn.moments(x, axes, keepdims)
+
+
+def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_sparse=False, name=None):
+    """Matrices [..., m, n] times vectors [..., n]: [..., m]. *_is_sparse: hints, of which no result depends."""
+    if adjoint_a:
+        return _ops.linalg.matvec(_ops.math.conj(convert_to_tensor(a)), b, True)
+    return _ops.linalg.matvec(a, b, transpose_a)
+
+
+def matrix_transpose(a, name="matrix_transpose", conjugate=False):
+    """Matrices with rows and columns exchanged; conjugate: of complex numbers the conjugates."""
+    out = _of_text_too(_ops.linalg.matrix_transpose)(a)
+    return _ops.math.conj(out) if conjugate and out.dtype.is_complex else out
+
+
+def embedding_lookup(params, ids, max_norm=None, name=None):
+    """Rows of params at ids: [shape of ids, row]; those whose norm is more than max_norm are scaled to it."""
+    out = _ops.nn.embedding_lookup(params, ids)
+    if max_norm is None:
+        return out
+    axes = list(range(len(convert_to_tensor(ids).shape), len(out.shape)))
+    norm = _ops.linalg.norm(out, axis=axes[0] if len(axes) == 1 else axes, keepdims=True)
+    limit = _ops.math.cast(convert_to_tensor(max_norm), out.dtype)
+    return out * (limit / _ops.math.maximum(norm, limit))
+
+
+def max_pool_with_argmax(input, ksize, strides, padding, data_format="NHWC", output_dtype=int64, include_batch_in_index=False,
+                         name=None):
+    """The maximum of windows of [batch, y, x, channel], and where it is: (y width + x) channels + channel.
+
+    include_batch_in_index: with the batch as y's leading digit.
+    """
+    out, places = _ops.nn.max_pool_with_argmax(input, ksize, strides, padding, data_format=data_format)
+    if include_batch_in_index:
+        n, *row = convert_to_tensor(input).shape.as_list()
+        first = _ops.range(0, n, 1, places.dtype) * (row[0] * row[1] * row[2])
+        places = places + _ops.reshape(first, [n, 1, 1, 1])
+    return out, places if places.dtype == output_dtype else _ops.math.cast(places, output_dtype)
+
+
+def _case(name, change):
+    def call(input, encoding="", name=None):
+        if not encoding:
+            return getattr(_ops.strings, call.__name__)(input)
+        if encoding.lower() != "utf-8":
+            raise ValueError(f"tf.strings.{call.__name__}: encoding is {encoding!r}; expected '' for ASCII or 'utf-8'")
+        import numpy
+        texts = convert_to_tensor(input)
+        out = [change(v.decode()).encode() for v in texts.numpy().ravel()] if len(texts.shape) else change(texts.numpy().decode())
+        return convert_to_tensor(numpy.array(out, object).reshape(texts.shape.as_list()) if len(texts.shape) else out)
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Texts in {name} case: their ASCII letters, or with encoding='utf-8' all, which a traced function cannot."
+    return call
+
+
+lower, upper = _case("lower", str.lower), _case("upper", str.upper)
+
+
+def reduce_join(inputs, axis=None, keepdims=False, separator="", name=None):
+    """Texts along an axis, or all, in one, with separators; with keepdims axes of length 1 stay."""
+    x = convert_to_tensor(inputs)
+    out = _ops.strings.reduce_join(x, axis, separator)
+    if not keepdims:
+        return out
+    rank = len(x.shape)
+    axes = list(range(rank)) if axis is None else [a % rank for a in (axis if isinstance(axis, (list, tuple)) else [axis])]
+    return _of_text_too(_ops.reshape)(out, [1 if i in axes else n for i, n in enumerate(x.shape.as_list())])
+
+
+def _placed(name, given, bad_indices_policy):
+    if bad_indices_policy not in ("", "DEFAULT", "ERROR"):
+        raise ValueError(f"tf.{name}: bad_indices_policy is {bad_indices_policy!r}; expected '' or 'ERROR': places outside are "
+                         "errors")
+    return _of_text_too(getattr(_ops, name))(*given)
+
+
+def scatter_nd(indices, updates, shape, bad_indices_policy="", name=None):
+    """Zeros of a shape to which updates [..., shape after axis k] are added at indices [..., k]."""
+    return _placed("scatter_nd", (indices, updates, shape), bad_indices_policy)
+
+
+def tensor_scatter_nd_update(tensor, indices, updates, bad_indices_policy="", name=None):
+    """A tensor with updates in place of the elements at indices [..., k]."""
+    return _placed("tensor_scatter_nd_update", (tensor, indices, updates), bad_indices_policy)
+
+
+def tensor_scatter_nd_add(tensor, indices, updates, bad_indices_policy="", name=None):
+    """A tensor with updates added at indices [..., k]."""
+    return _placed("tensor_scatter_nd_add", (tensor, indices, updates), bad_indices_policy)
+
+
+def tensor_scatter_nd_sub(tensor, indices, updates, bad_indices_policy="", name=None):
+    """A tensor from which updates are taken at indices [..., k]."""
+    return _placed("tensor_scatter_nd_sub", (tensor, indices, updates), bad_indices_policy)
+
+
+def tensor_scatter_nd_max(tensor, indices, updates, bad_indices_policy="", name=None):
+    """A tensor with the larger of element and update at indices [..., k]."""
+    return _placed("tensor_scatter_nd_max", (tensor, indices, updates), bad_indices_policy)
+
+
+def tensor_scatter_nd_min(tensor, indices, updates, bad_indices_policy="", name=None):
+    """A tensor with the smaller of element and update at indices [..., k]."""
+    return _placed("tensor_scatter_nd_min", (tensor, indices, updates), bad_indices_policy)
+
+
+def decode_png(contents, channels=0, dtype=uint8, name=None, max_pixels=None):
+    """The picture of a PNG file: [height, width, channels], uint8 or uint16; channels 0: those of the file."""
+    more = {} if max_pixels is None else {"max_pixels": max_pixels}
+    return _ops.io.decode_png(contents, channels, dtype=dtype, **more)
+
+
+def encode_jpeg(image, format="", quality=95, progressive=False, optimize_size=False, chroma_downsampling=True,
+                density_unit="in", x_density=300, y_density=300, xmp_metadata="", name=None):
+    """A picture, uint8 [height, width, 1 or 3], as the bytes of a JPEG file. format: "", "grayscale" or "rgb"."""
+    refuse("tf.io.encode_jpeg", density_unit=None if density_unit == "in" else density_unit,
+           x_density=None if x_density == 300 else x_density, y_density=None if y_density == 300 else y_density,
+           xmp_metadata=xmp_metadata or None)
+    image = convert_to_tensor(image)
+    wanted = {"": None, "grayscale": 1, "rgb": 3}
+    if format not in wanted:
+        raise ValueError(f"tf.io.encode_jpeg: format is {format!r}; expected '', 'grayscale' or 'rgb'")
+    if wanted[format] not in (None, image.shape[-1]):
+        raise ValueError(f"tf.io.encode_jpeg: format {format!r} has {wanted[format]} channels; the picture is {image.shape}")
+    return _ops.io.encode_jpeg(image, quality, progressive, optimize_size, chroma_downsampling)

@@ -13,6 +13,7 @@ LATE = {
         "_forms": "decode_raw",
         "_images": "decode_image decode_and_crop_jpeg",
         "_more": "encode_base64 decode_base64 decode_compressed matching_files",
+        "_arguments": "decode_png encode_jpeg",
     },
     "image": {
         "_pictures": "decode_bmp decode_gif",
@@ -22,6 +23,7 @@ LATE = {
             "stateless_sample_distorted_bounding_box stateless_random_jpeg_quality",
         "_suppression": "non_max_suppression_with_scores non_max_suppression_overlaps combined_non_max_suppression",
         "_more": "total_variation psnr image_gradients is_jpeg",
+        "_arguments": "decode_png encode_jpeg",
     },
     "strings": {
         "_unicode":
@@ -29,6 +31,7 @@ LATE = {
             "to_hash_bucket_strong",
         "_as_string": "as_string",
         "_more": "unicode_encode ngrams",
+        "_arguments": "lower upper reduce_join",
     },
     "math": {
         "_forms": "bincount accumulate_n sign divide_no_nan",
@@ -53,7 +56,9 @@ LATE = {
         "_space_to_batch":
             "space_to_batch with_space_to_batch atrous_conv2d atrous_conv2d_transpose depthwise_conv2d_backprop_input "
             "depthwise_conv2d_backprop_filter dilation2d erosion2d fractional_max_pool fractional_avg_pool",
-        "_arguments": "bias_add conv1d_transpose conv3d_transpose silu swish softmax_cross_entropy_with_logits",
+        "_arguments":
+            "bias_add conv1d_transpose conv3d_transpose silu swish softmax_cross_entropy_with_logits moments embedding_lookup "
+            "max_pool_with_argmax",
     },
     "linalg": {
         "_numeric": "svd qr lu",
@@ -71,6 +76,7 @@ LATE = {
             "LinearOperatorAdjoint LinearOperatorInversion LinearOperatorComposition LinearOperatorKronecker "
             "LinearOperatorLowRankUpdate",
         "_circulant": "LinearOperatorCirculant LinearOperatorCirculant2D LinearOperatorCirculant3D",
+        "_arguments": "matvec matrix_transpose",
     },
     "signal": {
         "_numeric": "stft inverse_stft inverse_stft_window_fn",

@@ -50,8 +50,8 @@ def unicode_decode(input, input_encoding, errors="replace", replacement_char=655
     return _rows(input, (numbers[:values.shape[0]], splits))
 
 
-_MOVE = """expand_dims concat transpose reverse tile repeat boolean_mask unstack squeeze reshape slice split broadcast_to
-where gather_nd roll pad scatter_nd tensor_scatter_nd_update ensure_shape""".split()
+_MOVE = """expand_dims concat transpose reverse tile repeat boolean_mask squeeze reshape slice split broadcast_to
+where gather_nd roll pad ensure_shape""".split()
 
 
 def format(template, inputs, placeholder="{}", summarize=3, name=None):
@@ -112,7 +112,6 @@ def take_text(top):
     """Lets functions that only move elements take text, too, which is on the host."""
     for name in _MOVE:
         top[name] = _of_text_too(top[name])
-    top["linalg"].matrix_transpose = _of_text_too(top["linalg"].matrix_transpose)
     top["add"] = top["math"].add = _added(top["add"])
 
 

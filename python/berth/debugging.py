@@ -71,7 +71,14 @@ def _short(a):
 
 
 assert_equal = _compares("assert_equal", _np.equal, "==")
-assert_none_equal = _compares("assert_none_equal", _np.not_equal, "!=")
+_assert_none_equal = _compares("assert_none_equal", _np.not_equal, "!=")
+
+
+def assert_none_equal(x, y, summarize=None, message=None, name=None):
+    """Raises InvalidArgumentError unless x != y holds for all elements."""
+    _assert_none_equal(x, y, message, summarize)
+
+
 assert_less = _compares("assert_less", _np.less, "<")
 assert_less_equal = _compares("assert_less_equal", _np.less_equal, "<=")
 assert_greater = _compares("assert_greater", _np.greater, ">")

@@ -1,7 +1,10 @@
 """Arguments of TensorFlow's that the engine's form of a function lacks; shapes and sums are TensorFlow's."""
-import berth as tf
+import pickle
+
 import numpy as np
 import pytest
+
+import berth as tf
 
 R = np.random.RandomState(0)
 
@@ -42,3 +45,44 @@ def test_arguments_of_tensorflow(call, shape, total):
 def test_a_mask_that_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="from axis 1 on"):
         tf.boolean_mask(X, [True, False], axis=1)
+
+
+def test_places_and_names_of_arguments_are_tensorflows():
+    x = tf.constant([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    assert len(tf.unstack(x, 2)) == 2 and len(tf.unstack(x, 3, 1)) == 3 and len(tf.unstack(["a", "b"], 2)) == 2
+    with pytest.raises(tf.errors.InvalidArgumentError, match="num is 3"):
+        tf.unstack(x, num=3)
+    assert tf.nn.moments(x, [0], None, True)[0].shape == (1, 3)
+    assert tf.strings.reduce_join([["a", "b"], ["c", "d"]], 1, True, "-").numpy().tolist() == [[b"a-b"], [b"c-d"]]
+    assert tf.argsort([3, 1, 2], -1, "ASCENDING", True).numpy().tolist() == [1, 2, 0]
+    assert tf.complex(real=1.0, imag=2.0).numpy() == 1 + 2j and tf.truncatediv(x=7, y=2).numpy() == 3
+    assert tf.scatter_nd([[1]], [1.0], [3], "").numpy().tolist() == [0, 1, 0]
+    with pytest.raises(ValueError, match="bad_indices_policy"):
+        tf.tensor_scatter_nd_add(x, [[9]], x[:1], "IGNORE")
+    with pytest.raises(tf.errors.InvalidArgumentError, match="^lost"):
+        tf.debugging.assert_none_equal(x, x, 3, "lost")
+    assert tf.strings.lower("\u00c0B", encoding="utf-8").numpy().decode() == "\u00e0b"
+    assert tf.strings.lower("\u00c0B").numpy() == "\u00c0b".encode()
+    np.testing.assert_allclose(tf.nn.embedding_lookup(x, [0, 1], max_norm=2.0), [[0.5345225, 1.069045, 1.6035674],
+                                                                               [0.91168463, 1.1396058, 1.3675269]], rtol=1e-5)
+    np.testing.assert_allclose(tf.linalg.matvec(tf.constant([[1 + 1j, 2], [3, 4]]), tf.constant([1 + 0j, 1]), adjoint_a=True),
+                               [4 - 1j, 6])
+    assert tf.linalg.matrix_transpose(tf.constant([[1j]]), conjugate=True).numpy() == -1j
+    pooled = tf.nn.max_pool_with_argmax(tf.reshape(tf.range(32.0), [2, 4, 4, 1]), 2, 2, "VALID", output_dtype=tf.int32,
+                                        include_batch_in_index=True)[1]
+    assert pooled.dtype == tf.int32 and pooled.numpy().ravel().tolist() == [5, 7, 13, 15, 21, 23, 29, 31]
+    picture = tf.io.encode_png(tf.zeros([2, 2, 1], tf.uint8))
+    assert tf.io.decode_png(picture, 1, tf.uint16).dtype == tf.uint16
+    assert tf.io.encode_jpeg(tf.zeros([2, 2, 1], tf.uint8), "grayscale").numpy() == tf.io.encode_jpeg(
+        tf.zeros([2, 2, 1], tf.uint8), quality=95).numpy()
+
+
+def test_errors_have_what_tensorflows_have():
+    e = tf.errors.NotFoundError(None, None, "gone")
+    assert (e.message, str(e), e.error_code, e.op, e.node_def) == ("gone", "gone", tf.errors.NOT_FOUND, None, None)
+    assert tf.errors.OpError(None, None, "m", 7).error_code == 7 and tf.errors.UnauthenticatedError(None, None, "m").error_code == 16
+    assert tf.errors.DataLossError("cut").message == "cut" and tf.errors.AbortedError(None, None, message="m").message == "m"
+    with pytest.raises(ValueError) as caught:
+        tf.constant([1, 2]) + tf.constant([1, 2, 3])
+    assert caught.value.message == str(caught.value) and caught.value.error_code == tf.errors.INVALID_ARGUMENT
+    assert pickle.loads(pickle.dumps(e)).message == "gone"
