@@ -67,7 +67,7 @@ newaxis = None
 
 # Imported when they are used first.
 _LATER = ("audio", "autodiff", "autograph", "data", "debugging", "distribute", "keras", "lookup", "nest", "profiler", "ragged",
-          "raw_ops", "saved_model", "sets", "sparse", "summary", "train", "types")
+          "raw_ops", "saved_model", "sets", "sparse", "summary", "test", "train", "types")
 _OF_KERAS = ("losses", "metrics", "optimizers", "initializers")
 # Names that stand in one of those, or in a hidden one.
 _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "keras.optimizers",
