@@ -32,7 +32,6 @@ def case():
 X = [[1.0, 2.0], [3.0, 4.0]]
 
 
-
 @pytest.mark.parametrize("name, right, wrong", [
     ("assertAllClose", (tf.constant(X), np.array(X) + 1e-7), (tf.constant(X), np.array(X) + 1e-3)),
     ("assertAllClose", ({"a": tf.constant([1.0]), "b": [tf.constant(1.0), tf.constant([2.0])]}, {"a": [1.0], "b": [1.0, [2.0]]}),
