@@ -122,7 +122,7 @@ WRITTEN = {"audio": "audio", "autodiff": "autodiff", "sets": "sets",
            "autograph": "autograph", "config": "config", "data": "data", "debugging": "debugging",
            "distribute": "distribute", "dtypes": "dtypes", "errors": "errors", "experimental": "experimental/__init__",
            "experimental.numpy": "experimental/numpy experimental/_numpy_more", "types": "types", "lookup": "lookup", "nest": "nest", "profiler": "profiler", "ragged": "ragged", "raw_ops": "", "random": "random",
-           "saved_model": "saved_model", "sparse": "sparse", "summary": "summary", "train": "train", "keras.models": "keras/models", "keras.layers": "keras/layers",
+           "saved_model": "saved_model", "sparse": "sparse", "summary": "summary", "test": "test", "train": "train", "keras.models": "keras/models", "keras.layers": "keras/layers",
            "keras.callbacks": "keras/callbacks", "keras.datasets": "keras/datasets", "keras.saving": "keras/saving",
            "keras.mixed_precision": ""}
 # Of what is written by hand, some names only.

@@ -98,7 +98,7 @@ def stub(path, wanted=None):
                     known.add(name)
                     source = os.path.join(os.path.dirname(path), node.module.split(".")[-1] + ".py")
                     if error:
-                        out += f"class {name}(Exception): ...\n"
+                        out += ERROR if name == "OpError" else f"class {name}(OpError): ...\n"
                     elif alias.name in OF_ENGINE:
                         members = OF_ENGINE[alias.name]
                         out += f"from berth import {alias.name} as {name}\n" if members is None else (
@@ -121,6 +121,16 @@ def raw_ops(path):
     with open(path, encoding="utf-8") as file:
         words = file.read().partition('_OPS = """')[2].partition('"""')[0].split()
     return "".join(f"def {word.partition('(')[0]}(*, name: Any = ..., **arguments: Any) -> Any: ...\n" for word in words)
+
+
+ERROR = """class OpError(Exception):
+    message: str
+    node_def: Any
+    op: Any
+    error_code: int
+    experimental_payloads: Any
+    def __init__(self, *args: Any, node_def: Any = ..., op: Any = ..., message: Any = ..., error_code: Any = ...) -> None: ...
+"""
 
 
 def later(berth, package):

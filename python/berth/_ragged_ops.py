@@ -276,6 +276,8 @@ def _many(plain, inputs, *args, **kwargs):
 
 
 def _reduce_join(plain, inputs, axis=None, keepdims=False, separator="", name=None):
+    if inputs.dtype != string:
+        raise _core.InvalidArgumentError(f"reduce_join: the RaggedTensor is {inputs.dtype.name}; expected string")
     axis = _axis(inputs, -1 if axis is None else axis)
     if axis > 1 or _is(inputs.values):
         return inputs.with_values(_reduce_join(plain, inputs.values, axis - 1, keepdims, separator))

@@ -19,8 +19,8 @@ def gpu_device_name():
 
 
 def is_gpu_available(cuda_only=False, min_cuda_compute_capability=None):
-    """Whether there is a GPU; min_cuda_compute_capability: a pair such as (7, 0)."""
-    found = config.list_physical_devices("GPU")
+    """Whether there is a GPU; cuda_only: of NVIDIA's; min_cuda_compute_capability: a pair such as (7, 0)."""
+    found = config.list_physical_devices("GPU") if is_built_with_cuda() or not cuda_only else []
     if min_cuda_compute_capability is not None:
         details = (config.experimental.get_device_details(d) for d in found)
         found = [d for d in details if tuple(d.get("compute_capability", (0, 0))) >= tuple(min_cuda_compute_capability)]
@@ -92,6 +92,7 @@ class TestCase(_unittest.TestCase):
     """A test case whose assertions take tensors, variables, arrays and structures of them."""
 
     def setUp(self):
+        """Seeds random numbers."""
         super().setUp()
         _np.random.seed(87654321)
         random.set_seed(87654321)
@@ -140,6 +141,7 @@ class TestCase(_unittest.TestCase):
         check(x, y)
 
     def assertAllClose(self, a, b, rtol=1e-6, atol=1e-6, msg=None):
+        """Structures of tensors have equal shapes and values within rtol and atol."""
         self._compare(a, b, lambda x, y: _np.testing.assert_allclose(x, y, rtol=rtol, atol=atol, err_msg=msg or ""))
 
     def assertAllCloseAccordingToType(self, a, b, rtol=1e-6, atol=1e-6, float_rtol=1e-6, float_atol=1e-6, half_rtol=1e-3,
@@ -155,6 +157,7 @@ class TestCase(_unittest.TestCase):
         self._compare(a, b, check)
 
     def assertAllEqual(self, a, b, msg=None):
+        """Structures of tensors have equal shapes and values."""
         self._compare(a, b, lambda x, y: _np.testing.assert_array_equal(x, y, err_msg=msg or ""))
 
     def _not(self, check, msg):
@@ -165,9 +168,11 @@ class TestCase(_unittest.TestCase):
         self.fail(msg or "the values are equal")
 
     def assertNotAllClose(self, a, b, rtol=1e-6, atol=1e-6, msg=None):
+        """Some value differs by more than rtol and atol."""
         self._not(lambda: self.assertAllClose(a, b, rtol, atol), msg)
 
     def assertNotAllEqual(self, a, b, msg=None):
+        """Some value differs."""
         self._not(lambda: self.assertAllEqual(a, b), msg)
 
     def _all(self, a, holds, what):
@@ -175,36 +180,46 @@ class TestCase(_unittest.TestCase):
         self.assertTrue(_np.all(holds(values)), f"not all elements {what}: {values}")
 
     def assertAllGreater(self, a, comparison_target):
+        """All elements are more than a number."""
         self._all(a, lambda v: v > comparison_target, f"> {comparison_target}")
 
     def assertAllGreaterEqual(self, a, comparison_target):
+        """All elements are at least a number."""
         self._all(a, lambda v: v >= comparison_target, f">= {comparison_target}")
 
     def assertAllLess(self, a, comparison_target):
+        """All elements are less than a number."""
         self._all(a, lambda v: v < comparison_target, f"< {comparison_target}")
 
     def assertAllLessEqual(self, a, comparison_target):
+        """All elements are at most a number."""
         self._all(a, lambda v: v <= comparison_target, f"<= {comparison_target}")
 
     def assertAllInRange(self, target, lower_bound, upper_bound, open_lower_bound=False, open_upper_bound=False):
+        """All elements are between two bounds, which belong to it unless they are open."""
         self._all(target, lambda v: ((v > lower_bound) if open_lower_bound else (v >= lower_bound)) & (
             (v < upper_bound) if open_upper_bound else (v <= upper_bound)), f"between {lower_bound} and {upper_bound}")
 
     def assertAllInSet(self, target, expected_set):
+        """All elements are in a set."""
         self._all(target, lambda v: _np.isin(v, list(expected_set)), f"in {expected_set}")
 
     def assertNear(self, f1, f2, err, msg=None):
+        """Two numbers differ by at most err."""
         self.assertLessEqual(abs(self.evaluate(f1) - self.evaluate(f2)), err, msg)
 
     def assertArrayNear(self, farray1, farray2, err, msg=None):
-        self._compare(farray1, farray2, lambda x, y: self._all(_np.abs(x - y), lambda v: v <= err, f"within {err}"))
+        """The elements of two arrays differ by at most err."""
+        self._compare(farray1, farray2, lambda x, y: self.assertTrue(_np.all(_np.abs(x - y) <= err), msg or f"{x} and {y}"))
 
     assertNDArrayNear = assertArrayNear
 
     def assertShapeEqual(self, input_a, input_b, msg=None):
+        """Two tensors have equal shapes."""
         self.assertEqual(_np.shape(input_a), _np.shape(input_b), msg)
 
     def assertDTypeEqual(self, target, expected_dtype):
+        """A tensor has a dtype."""
         self.assertEqual(_as_dtype(target.dtype), _as_dtype(expected_dtype))
 
     def assertDeviceEqual(self, device1, device2, msg=None):
@@ -213,6 +228,7 @@ class TestCase(_unittest.TestCase):
         self.assertTrue(two.endswith(one.lstrip("/").replace("device:", "")), msg or f"{device1} is not {device2}")
 
     def assertRaisesOpError(self, expected_err_re_or_predicate):
+        """A block that raises a tf.errors.OpError whose text has the pattern."""
         return self.assertRaisesWithPredicateMatch(_core.OpError, expected_err_re_or_predicate)
 
     @_contextlib.contextmanager
@@ -227,24 +243,31 @@ class TestCase(_unittest.TestCase):
             self.assertRegex(str(caught.exception), wanted)
 
     def assertStartsWith(self, actual, expected_start, msg=None):
+        """A text begins with another."""
         self.assertTrue(actual.startswith(expected_start), msg or f"{actual!r} does not start with {expected_start!r}")
 
     def assertEndsWith(self, actual, expected_end, msg=None):
+        """A text ends with another."""
         self.assertTrue(actual.endswith(expected_end), msg or f"{actual!r} does not end with {expected_end!r}")
 
     def assertLen(self, container, expected_len, msg=None):
+        """A container has so many elements."""
         self.assertEqual(len(container), expected_len, msg)
 
     def assertEmpty(self, container, msg=None):
+        """A container has no elements."""
         self.assertEqual(len(container), 0, msg)
 
     def assertNotEmpty(self, container, msg=None):
+        """A container has elements."""
         self.assertGreater(len(container), 0, msg)
 
     def assertBetween(self, value, minv, maxv, msg=None):
+        """A number is between two bounds, which belong to it."""
         self.assertTrue(minv <= value <= maxv, msg or f"{value} is not between {minv} and {maxv}")
 
     def assertSameElements(self, expected_seq, actual_seq, msg=None):
+        """Two sequences have the same elements, whatever their order and count."""
         self.assertEqual(set(expected_seq), set(actual_seq), msg)
 
     assertItemsEqual = _unittest.TestCase.assertCountEqual
