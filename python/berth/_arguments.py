@@ -31,6 +31,8 @@ def bias_add(value, bias, data_format=None, name=None):
 def conv1d_transpose(input, filters, output_shape=None, strides=None, padding="SAME", data_format="NWC", dilations=1, name=None,
                      stride=None, explicit_paddings=()):
     """The transpose of conv1d() for [batch, width, channels]; output_shape: that of the result. strides (or stride): a number."""
+    if None not in (strides, stride):
+        raise TypeError("conv1d_transpose: strides and stride are one argument; give it once")
     step = strides if stride is None else stride
     step, dilations = (v if isinstance(v, int) else max(v) for v in (1 if step is None else step, dilations or 1))
     shape = [] if output_shape is None else [int(n) for n in output_shape]

@@ -72,7 +72,7 @@ class BerthOptimizer(base_optimizer.BaseOptimizer):
             super()._backend_update_step(grads, trainable_variables, learning_rate)
             return
         for grad, v in zip(grads, trainable_variables):
-            grad = _core.convert(grad, v.dtype)
+            grad = grad if isinstance(grad, _core.Tensor) else _core.convert(grad, v.dtype)
             update(self, v, grad if grad.dtype.name == v.dtype else _ops.cast(grad, v.dtype),
                    _ops.cast(_core.convert(learning_rate, None), v.dtype))
 

@@ -59,6 +59,8 @@ class Variable(KerasVariable):
         if isinstance(value, _core.Variable):
             self._value = value
             return
+        if isinstance(value, _core.Tensor) and value.dtype.name != self._dtype:
+            value = _core.ops.cast(value, self._dtype)
         strategy = None if _core.has_strategy() else distribution_lib.strategy()
         with init_scope(), contextlib.nullcontext() if strategy is None else strategy.scope():
             # A step that is divided has one of each variable, metrics included.

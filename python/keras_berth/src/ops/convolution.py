@@ -116,7 +116,7 @@ def _gradient_of_image(inputs, kernel, strides, padding, size):
     """What a convolution's gradient for its image of `size` would be, by one op."""
     shape = [inputs.shape[0], *size, kernel.shape[-2]]
     if len(size) == 1:
-        return _n.conv1d_transpose(inputs, kernel, shape, padding.upper(), stride=strides[0])
+        return _n.conv1d_transpose(inputs, kernel, shape, strides[0], padding.upper())
     return _n.conv2d_transpose(inputs, kernel, shape, strides, padding.upper())
 
 

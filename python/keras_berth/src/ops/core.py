@@ -327,6 +327,11 @@ def while_loop(cond, body, loop_vars, maximum_iterations=None):
 
 
 def fori_loop(lower, upper, body_fun, init_val):
+    if isinstance(lower, int) and isinstance(upper, int) and tf.executing_eagerly():  # i is a number, of any dtype
+        value = tree.map_structure(convert_to_tensor, init_val)
+        for i in builtins.range(lower, upper):
+            value = body_fun(i, value)
+        return tree.map_structure(convert_to_tensor, value)
     return while_loop(lambda i, _: i < upper, lambda i, v: (i + 1, body_fun(i, v)), (lower, init_val))[1]
 
 
