@@ -12,14 +12,14 @@ import sys as _sys
 import types as _types
 
 from berth import _core
-from berth._core import DType, Tensor, TensorShape, Variable
+from berth._core import DType, Tensor, Variable
 
 _core._add_package_folder(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 _atexit.register(_core._begin_to_end)
 _os.register_at_fork(after_in_child=_core._after_fork_in_child)
 
 from berth import _classes, _tensor, _members  # noqa: E402  complete the classes above
-from berth._tensor import (constant, convert_to_tensor, is_tensor, TensorSpec, TypeSpec, IndexedSlices,  # noqa: E402
+from berth._tensor import (AnyShape as TensorShape, constant, convert_to_tensor, is_tensor, TensorSpec, TypeSpec, IndexedSlices,  # noqa: E402
                            float16, float32, float64, bfloat16, int8, int16, int32, int64, uint8, uint16,
                            uint32, uint64,
                            complex64, complex128, string, bool, as_dtype, half, double)
@@ -46,9 +46,9 @@ from berth import _strings  # noqa: E402
 
 _strings.install(strings)  # noqa: F821
 _strings.take_text(globals())
-del (linspace, sequence_mask, sign, complex, truncatediv, truncatemod, unstack, argsort, scatter_nd,  # noqa: F821  which have
-     tensor_scatter_nd_update, tensor_scatter_nd_add, tensor_scatter_nd_sub, tensor_scatter_nd_max,  # noqa: F821  another
-     tensor_scatter_nd_min)  # noqa: F821  form
+del (linspace, sequence_mask, sign, complex, truncatediv, truncatemod, unstack, argsort, scatter_nd, ensure_shape,  # noqa: F821
+     tensor_scatter_nd_update, tensor_scatter_nd_add, tensor_scatter_nd_sub, tensor_scatter_nd_max,  # noqa: F821  which have
+     tensor_scatter_nd_min)  # noqa: F821  another form
 for _path, _sources in _LATE.items():
     _later(globals()[_path], _sources)
 math.special = _Names("tf.math.special", _late={  # noqa: F821
@@ -86,6 +86,7 @@ _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "ke
          "init_scope": "_control.init_scope", "control_dependencies": "_control.control_dependencies",
          "complex": "_arguments.complex", "truncatediv": "_arguments.truncatediv", "truncatemod": "_arguments.truncatemod",
          "unstack": "_arguments.unstack", "argsort": "_arguments.argsort", "scatter_nd": "_arguments.scatter_nd",
+         "ensure_shape": "_arguments.ensure_shape",
          "tensor_scatter_nd_update": "_arguments.tensor_scatter_nd_update",
          "tensor_scatter_nd_add": "_arguments.tensor_scatter_nd_add",
          "tensor_scatter_nd_sub": "_arguments.tensor_scatter_nd_sub",

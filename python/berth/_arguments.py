@@ -1,7 +1,7 @@
 """Functions whose engine's form lacks arguments of TensorFlow's, or has them in another order."""
 from berth import _core
 from berth._strings import _of_text_too
-from berth._tensor import as_dtype, convert_to_tensor, int64, refuse, uint8
+from berth._tensor import AnyShape, as_dtype, convert_to_tensor, int64, refuse, uint8
 
 _ops = _core.ops
 _unstacked = _of_text_too(_ops.unstack)
@@ -16,6 +16,12 @@ def boolean_mask(tensor, mask, axis):
         raise ValueError(f"boolean_mask: the mask is {mask.shape}; expected the lengths of a tensor {x.shape} from axis {axis} on")
     x = _ops.reshape(x, [*lengths[:axis], -1, *lengths[axis + len(mask.shape):]])
     return _ops.gather(x, _ops.squeeze(_ops.where(_ops.reshape(mask, [-1])), [1]), axis=axis)
+
+
+def ensure_shape(x, shape, name=None):
+    """x; InvalidArgumentError unless it has `shape`, of which None says nothing."""
+    unknown = shape is None or isinstance(shape, AnyShape) and shape.rank is None
+    return _of_text_too(_ops.identity)(x) if unknown else _of_text_too(_ops.ensure_shape)(x, shape)
 
 
 def bias_add(value, bias, data_format=None, name=None):
@@ -38,6 +44,16 @@ def conv1d_transpose(input, filters, output_shape=None, strides=None, padding="S
     shape = [] if output_shape is None else [int(n) for n in output_shape]
     return _ops.nn.conv1d_transpose(input, filters, shape, padding, data_format=data_format or "NWC", dilations=dilations,
                                     stride=step, explicit_paddings=list(explicit_paddings))
+
+
+def conv2d_transpose(input, filters, output_shape=None, strides=1, padding="SAME", data_format="NHWC", dilations=1, name=None,
+                     explicit_paddings=()):
+    """The transpose of conv2d(): input [n, h, w, i], filters [kh, kw, o, i] -> output_shape, which may be [n, oh, ow, o].
+
+    Without output_shape h * stride for "SAME", (h - 1) * stride + max(the filter's extent, stride) for "VALID".
+    """
+    return _ops.nn.conv2d_transpose(input, filters, output_shape, strides, padding, data_format or "NHWC",
+                                    1 if dilations is None else dilations, list(explicit_paddings))
 
 
 def conv3d_transpose(input, filters, output_shape=None, strides=1, padding="SAME", data_format="NDHWC", dilations=1, name=None):

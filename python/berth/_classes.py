@@ -1,5 +1,6 @@
 """What help() and inspect.signature() say of the engine's classes and errors."""
 from berth import _core
+from berth._tensor import AnyShape
 
 
 class _Signature:
@@ -24,6 +25,7 @@ describe(_core.DType, "An element type, such as tf.float32: name, size in bytes,
 describe(_core.Tensor, "An array on a device, which does not change: shape, dtype, device; made by ops and tf.constant().")
 describe(_core.TensorShape, "The lengths of dimensions, None where one is not known; of a list, a number or another shape.",
          lambda dims: None)
+describe(AnyShape, _core.TensorShape.__doc__, lambda dims: None)
 describe(_core.Variable, "A tensor that can be assigned. initial_value: a tensor, array, number, list, or a function that "
                          "returns one. It lives in the scope of tf.device where it is made.",
          lambda initial_value, trainable=True, name="Variable", dtype=None, synchronization=0, aggregation=0: None)

@@ -1,8 +1,9 @@
 """Concrete functions: one trace of a tf.function, as an object that can be called, read and saved."""
+import inspect
 import re
 
 from berth import _core
-from berth._structure import LEAF, Made, flatten, pack
+from berth._structure import LEAF, Fixed, Made, flatten, pack
 from berth._tensor import TensorShape, TensorSpec, as_dtype, convert_to_tensor, string, say_missing as _say_missing
 
 
@@ -110,7 +111,44 @@ class ConcreteFunction:
 
     def form(self):
         """The structure of the results, for a file."""
-        return _written(self._form)
+        return written(self._form)
+
+    def _arguments(self):
+        """[name, kind, default, structure] of each argument, for a file; None where a file cannot hold them."""
+        if self._structure is None or self._function is None:
+            return None
+        signature = inspect.signature(self._function.python_function)
+        bound = signature.bind(*self._structure[0], **self._structure[1])
+        bound.apply_defaults()
+        parts = [[p.name, int(p.kind), None if p.default is p.empty else written(p.default), written(bound.arguments[p.name])]
+                 for p in signature.parameters.values()]
+        return None if any(place is None for *_, place in parts) else parts
+
+    def _take(self, arguments):
+        """Makes known how a file says, in _arguments(), that the function is called."""
+        if arguments:
+            self.signature = inspect.Signature([inspect.Parameter(name, inspect._ParameterKind(kind), default=(
+                inspect.Parameter.empty if default is None else read(default).value)) for name, kind, default, _ in arguments])
+            self.places = {name: read(place) for name, *_, place in arguments}
+
+    signature, places = None, {}
+
+    def _fitting(self, args, kwargs):
+        """The tensors of a call that is like that of the trace, or None."""
+        leaves = []
+        try:
+            if self.signature is None:
+                leaves = flatten((args, kwargs))[0]
+            else:
+                bound = self.signature.bind(*args, **kwargs)
+                bound.apply_defaults()
+                if not all(_fits(place, bound.arguments[name], leaves) for name, place in self.places.items()):
+                    return None
+        except TypeError:
+            return None
+        leaves = [convert_to_tensor(v) for v in leaves]
+        return leaves if len(leaves) == len(self.inputs) and all(
+            s.dtype == v.dtype and s.shape.is_compatible_with(v.shape) for s, v in zip(self.inputs, leaves)) else None
 
     def save(self, path):
         """Writes the graph and its variables' values; `berth run` and `berth plan` take the file."""
@@ -259,34 +297,56 @@ class Graph:
         return self._text
 
 
-def _written(form):
+def _fits(place, value, leaves):
+    """Whether a value has the structure of `place`; appends its tensors."""
+    if isinstance(place, Fixed):
+        return not hasattr(value, "dtype") and type(value) is type(place.value) and value == place.value
+    if place is LEAF:
+        leaves.append(value)
+        return value is not None
+    if isinstance(place, Made):
+        leaves += flatten(value)[0]
+        return True
+    if isinstance(place, dict):
+        return isinstance(value, dict) and value.keys() == place.keys() and all(
+            _fits(part, value[k], leaves) for k, part in place.items())
+    return isinstance(value, (list, tuple)) and len(value) == len(place) and all(map(
+        lambda part, v: _fits(part, v, leaves), place, value))
+
+
+def written(form):
     """A structure of tensors as JSON has it; None of one that holds anything else."""
     if form is LEAF:
         return "*"
+    value = getattr(form, "value", form)
+    if value is None or type(value) in (bool, int, float, str):
+        return {"fixed": value}
     if isinstance(form, dict):
-        parts = {k: _written(v) for k, v in form.items()}
+        parts = {k: written(v) for k, v in form.items()}
         return None if None in parts.values() or not all(isinstance(k, str) for k in parts) else {"dict": parts}
     if isinstance(form, Made) and form.key in ("ragged", "sparse"):
-        return {form.key: _written(form.form)}
+        return {form.key: written(form.form)}
     if type(form) in (list, tuple):
-        parts = [_written(v) for v in form]
+        parts = [written(v) for v in form]
         return None if None in parts else {type(form).__name__: parts}
     return None
 
 
-def _read(form):
+def read(form):
     if form == "*":
         return LEAF
     (kind, parts), = form.items()
+    if kind == "fixed":
+        return Fixed(parts)
     if kind == "dict":
-        return {k: _read(v) for k, v in parts.items()}
+        return {k: read(v) for k, v in parts.items()}
     if kind in ("ragged", "sparse"):
         import importlib
         module = importlib.import_module(f"berth.{kind}")
-        return Made(_read(parts), *(module._made("ragged") if kind == "ragged" else (module._make, "sparse")))
-    return {"list": list, "tuple": tuple}[kind](map(_read, parts))
+        return Made(read(parts), *(module._made("ragged") if kind == "ragged" else (module._make, "sparse")))
+    return {"list": list, "tuple": tuple}[kind](map(read, parts))
 
 
 def load(path, form=None):
     """Returns the function of a file that ConcreteFunction.save() wrote; form: what form() said."""
-    return ConcreteFunction(_core.load_function(str(path)), form=None if form is None else _read(form))
+    return ConcreteFunction(_core.load_function(str(path)), form=None if form is None else read(form))

@@ -16,7 +16,7 @@ expm1 floor identity imag is_finite is_inf is_nan lgamma log log1p log_sigmoid l
 real reciprocal reciprocal_no_nan rint round rsqrt sigmoid sign sin sinh softplus softsign sqrt square stop_gradient tan
 tanh zeros_like elu gelu leaky_relu relu relu6 selu silu swish dropout as_string length lower regex_full_match regex_replace
 strip substr to_hash_bucket to_hash_bucket_fast to_hash_bucket_strong to_number upper check_numerics
-convert_image_dtype saturate_cast ensure_shape bitcast invert bessel_i0 bessel_i0e bessel_i1 bessel_i1e encode_base64 decode_base64 decode_compressed is_jpeg""".split()
+convert_image_dtype saturate_cast bitcast invert bessel_i0 bessel_i0e bessel_i1 bessel_i1e encode_base64 decode_base64 decode_compressed is_jpeg""".split()
 BINARY = """add atan2 divide divide_no_nan equal floordiv floormod greater greater_equal less less_equal logical_and logical_or
 logical_xor maximum minimum mod multiply multiply_no_nan not_equal pow realdiv squared_difference subtract truediv
 truncatediv truncatemod xdivy xlog1py xlogy complex bitwise_and bitwise_or bitwise_xor left_shift right_shift
@@ -108,6 +108,11 @@ def fits(value, kind):
     if kind is _core.Tensor:
         return not isinstance(value, Composite)
     return not inspect.isclass(kind) or isinstance(value, kind)
+
+
+def itself(plain, *args, **kwargs):
+    """The handler of a function that takes the class, too."""
+    return plain(*args, **kwargs)
 
 
 def dispatch_for_api(api, *signatures):

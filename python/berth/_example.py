@@ -62,11 +62,43 @@ class _Message:
         made.ParseFromString(serialized)
         return made
 
+    def ByteSize(self):
+        """How many bytes SerializeToString() gives."""
+        return len(self.SerializeToString())
+
+    def SerializePartialToString(self):
+        """SerializeToString(): no field is required."""
+        return self.SerializeToString()
+
+    def IsInitialized(self):
+        """True: no field is required."""
+        return True
+
+    def Clear(self):
+        """Becomes the empty message."""
+        self.__init__()
+
+    def CopyFrom(self, other_msg):
+        """Becomes equal to a message of its class."""
+        self.Clear()
+        self.MergeFrom(other_msg)
+
+    def MergeFrom(self, other_msg):
+        """Appends the values of another message's lists, and takes what it has by names."""
+        if type(other_msg) is not type(self):
+            raise TypeError(f"{other_msg!r} is no {type(self).__name__}")
+        self.MergeFromString(other_msg.SerializeToString())
+
+    def MergeFromString(self, serialized):
+        """MergeFrom() of the message of these bytes. Returns their number."""
+        self._read(bytes(serialized))
+        return len(serialized)
+
     def __eq__(self, other):
         return type(other) is type(self) and other.SerializeToString() == self.SerializeToString()
 
     def __repr__(self):
-        return "\n".join(self._lines())
+        return "".join(line + "\n" for line in self._lines())
 
     def _lines(self):
         """The message as text of protocol buffers."""
@@ -150,6 +182,12 @@ class Feature(_Message):
         for name, (_, kind) in self._KINDS.items():
             setattr(self, name, kind() if given[name] is None else given[name])
 
+    def HasField(self, field_name):
+        """Whether it is this list that is set."""
+        if field_name not in self._KINDS:
+            raise ValueError(f"a Feature has no {field_name!r}; it has {', '.join(self._KINDS)}")
+        return self.WhichOneof() == field_name
+
     def WhichOneof(self, group="kind"):
         """The name of the list that is set, or None."""
         return self._kind or next((k for k in self._KINDS if getattr(self, k).value), None)
@@ -164,11 +202,25 @@ class Feature(_Message):
         for number, value in _fields(data):
             if number in names:
                 self._kind = names[number]
+                for name, (_, kind) in self._KINDS.items():
+                    if name != self._kind:
+                        setattr(self, name, kind())
                 getattr(self, self._kind)._read(value)
 
     def _lines(self):
         kind = self.WhichOneof()
         return [] if kind is None else [f"{kind} {{", *("  " + s for s in getattr(self, kind)._lines()), "}"]
+
+
+class _Parts(dict):
+    """Messages by name; the one of a new name is made when it is asked for."""
+
+    def __init__(self, kind, parts):
+        super().__init__(parts or {})
+        self._kind = kind
+
+    def __missing__(self, name):
+        return self.setdefault(name, self._kind())
 
 
 class _ByName(_Message):
@@ -198,7 +250,7 @@ class Features(_ByName):
     _field_name, _kind = "feature", Feature
 
     def __init__(self, feature=None):
-        self.feature = dict(feature or {})
+        self.feature = _Parts(Feature, feature)
 
 
 class Example(_Message):
@@ -209,7 +261,7 @@ class Example(_Message):
 
     def SerializeToString(self):
         """The bytes of the message."""
-        return _field(1, self.features.SerializeToString())
+        return _field(1, self.features.SerializeToString()) if self.features.feature else b""
 
     def _read(self, data):
         for _, value in _fields(data):

@@ -9,7 +9,7 @@ import typing
 from berth import _core
 from berth._arrays import TensorArray, TensorArraySpec
 from berth._structure import Composite, flatten, pack
-from berth._tensor import IndexedSlices, TensorSpec, TypeSpec, as_dtype, convert_to_tensor
+from berth._tensor import AnyShape, IndexedSlices, TensorSpec, TypeSpec, as_dtype, convert_to_tensor
 
 _TENSORS = (_core.Tensor, _core.Variable, TensorSpec, Composite)
 
@@ -76,7 +76,7 @@ def _converted(value, kind, what, cls):
         if value is None or isinstance(value, (dict, set)):
             raise TypeError(f"{what}: expected a Tensor, not {value!r}")
         return convert_to_tensor(value)
-    if kind is _core.TensorShape:
+    if kind is AnyShape:
         return value if hasattr(value, "rank") else TensorSpec(value).shape
     if kind is _core.DType:
         return as_dtype(value)
@@ -331,7 +331,7 @@ def _spec_init(self, *args, **kwargs):
         kind = kinds[name]
         if isinstance(value, collections.abc.Mapping):
             value = Mapping(value)
-        vars(self)[name] = _converted(value, kind, name, self.value_type) if kind is _core.TensorShape else value
+        vars(self)[name] = _converted(value, kind, name, self.value_type) if kind is AnyShape else value
 
 
 class extension_type:

@@ -24,6 +24,10 @@ def linspace(start, stop, num, name=None, axis=0):
     return _ops.concat([inner, last], at) if num > 1 else first
 
 
+def _all_values(x):
+    return x.flat_values if hasattr(x, "flat_values") else x.values if hasattr(x, "with_values") else convert_to_tensor(x)
+
+
 def bincount(arr, weights=None, minlength=None, maxlength=None, dtype=int32, name=None, axis=None, binary_output=False):
     """How often each whole number from 0 occurs, or the sums of weights: of all values, or of each row (axis=-1).
 
@@ -33,13 +37,14 @@ def bincount(arr, weights=None, minlength=None, maxlength=None, dtype=int32, nam
         raise ValueError(f"tf.math.bincount: axis is {axis!r}; expected None, 0 or -1")
     if binary_output and weights is not None:
         raise ValueError("tf.math.bincount: weights count nothing beside binary_output=True; leave one out")
-    if not hasattr(arr, "with_values") and (axis in (None, 0) and not binary_output or (
-            not binary_output and len(convert_to_tensor(arr).shape) < 2)):
-        given = {"weights": weights, "minlength": minlength, "maxlength": maxlength}
-        return _ops.math.bincount(arr, dtype=dtype, **{k: v for k, v in given.items() if v is not None})
+    flat = _all_values(arr)
+    in_one_row = not hasattr(arr, "with_values") and len(flat.shape) < 2
+    if not binary_output and (in_one_row or axis != -1):
+        given = {"weights": None if weights is None else _all_values(weights), "minlength": minlength, "maxlength": maxlength}
+        return _ops.math.bincount(flat, dtype=dtype, **{k: v for k, v in given.items() if v is not None})
     from berth import sparse
     out = sparse.to_dense(sparse.bincount(arr, weights, axis or 0, minlength, maxlength, binary_output))
-    if not hasattr(arr, "with_values") and len(convert_to_tensor(arr).shape) < 2:
+    if in_one_row:
         out = _ops.reshape(out, [-1])
     return out if weights is not None else _ops.math.cast(out, dtype)
 

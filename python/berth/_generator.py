@@ -122,21 +122,16 @@ class Generator:
     def uniform(self, shape, minval=0, maxval=None, dtype=float32, name=None):
         """Numbers from minval to below maxval, which whole numbers need and which is 1 for others."""
         dtype = as_dtype(dtype)
+        if minval is None and maxval is None and dtype.is_integer:
+            return self.uniform_full_int(shape, dtype)
         if maxval is None and dtype.is_integer:
             raise ValueError("Generator.uniform: whole numbers need maxval")
         return self._drawn("uniform", shape, minval=minval, maxval=1 if maxval is None else maxval, dtype=dtype)
 
     def uniform_full_int(self, shape, dtype=uint64, name=None):
         """Whole numbers of the dtype, each equally likely."""
-        dtype = as_dtype(dtype)
-        low = -2 ** 31 if dtype.min < 0 or dtype.size == 8 else 0
-        if dtype.size < 4 or not dtype.is_integer:
-            raise ValueError(f"Generator.uniform_full_int: dtype is {dtype.name}; expected int32, uint32, int64 or uint64")
-        drawn = self._drawn("uniform", shape, minval=low, maxval=low + 2 ** 32, dtype=int64)
-        if dtype.size == 4:
-            return _core.ops.math.cast(drawn, dtype)
-        drawn = drawn * 2 ** 32 + self._drawn("uniform", shape, minval=0, maxval=2 ** 32, dtype=int64)
-        return drawn if dtype == int64 else _core.ops.bitcast(drawn, dtype)
+        from berth.random import _all_whole
+        return _all_whole(lambda low, high: self._drawn("uniform", shape, minval=low, maxval=high, dtype=int64), as_dtype(dtype))
 
     def binomial(self, shape, counts, probs, dtype=int32, name=None):
         """How many of `counts` trials succeed, each with its probability of `probs`, a tensor of `shape`."""

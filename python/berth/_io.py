@@ -7,7 +7,12 @@ from berth._lazy import Lazy
 from berth._tensor import as_dtype, convert_to_tensor, float32, int64, refuse, string
 
 
-class FixedLenFeature:
+class _Feature:
+    def __repr__(self):
+        return f"{type(self).__name__}({', '.join(f'{n}={v!r}' for n, v in vars(self).items())})"
+
+
+class FixedLenFeature(_Feature):
     """A feature of a fixed shape: dtype float32, int64 or string; without a default_value it must be there."""
 
     def __init__(self, shape, dtype, default_value=None):
@@ -19,7 +24,7 @@ class FixedLenFeature:
             default, None if hasattr(default, "dtype") else self.dtype)]
 
 
-class VarLenFeature:
+class VarLenFeature(_Feature):
     """A list of any length: a SparseTensor."""
 
     def __init__(self, dtype):
@@ -29,7 +34,7 @@ class VarLenFeature:
         return ["var", self.dtype, [], None]
 
 
-class RaggedFeature:
+class RaggedFeature(_Feature):
     """A list of any length: a RaggedTensor, of a single example a tensor [length]."""
 
     def __init__(self, dtype, value_key=None, partitions=(), row_splits_dtype=None, validate=False):
@@ -40,7 +45,7 @@ class RaggedFeature:
         return ["ragged", self.dtype, [], None]
 
 
-class SparseFeature:
+class SparseFeature(_Feature):
     """The values of one feature at the places that another has, or several have: a SparseTensor [size], or of these sizes."""
 
     def __init__(self, index_key, value_key, dtype, size, already_sorted=False):
@@ -72,7 +77,7 @@ class SparseFeature:
                             [*values.dense_shape.numpy()[:-1].tolist(), *sizes])
 
 
-class FixedLenSequenceFeature:
+class FixedLenSequenceFeature(_Feature):
     """A list of parts of a fixed shape: [length, *shape], in a batch padded with default_value, or 0 or ""."""
 
     def __init__(self, shape, dtype, allow_missing=False, default_value=None):

@@ -57,7 +57,7 @@ LATE = {
             "space_to_batch with_space_to_batch atrous_conv2d atrous_conv2d_transpose depthwise_conv2d_backprop_input "
             "depthwise_conv2d_backprop_filter dilation2d erosion2d fractional_max_pool fractional_avg_pool",
         "_arguments":
-            "bias_add conv1d_transpose conv3d_transpose silu swish softmax_cross_entropy_with_logits moments embedding_lookup "
+            "bias_add conv1d_transpose conv2d_transpose conv3d_transpose silu swish softmax_cross_entropy_with_logits moments embedding_lookup "
             "max_pool_with_argmax",
     },
     "linalg": {

@@ -1,7 +1,7 @@
 """Members of the engine's classes that few programs ask for, as TensorFlow has them."""
 from berth import _core
 from berth._core import Tensor, TensorShape, Variable
-from berth._tensor import DType, TensorSpec, as_dtype, complex64, complex128, convert_to_tensor, float32, float64
+from berth._tensor import AnyShape, DType, TensorSpec, as_dtype, complex64, complex128, convert_to_tensor, float32, float64
 
 _ops = _core.ops
 
@@ -82,6 +82,29 @@ def _sparse_read(self, indices, name=None):
     return _ops.gather(self.read_value(), convert_to_tensor(indices))
 
 
+def _batch_scatter_update(self, sparse_delta, use_locking=False, name=None):
+    """Writes rows of each part of a batch: indices [..., n], values [..., n, ...]; returns the variable."""
+    at = convert_to_tensor(sparse_delta.indices)
+    parts = _ops.meshgrid([_ops.range(0, n, 1) for n in at.shape.as_list()], indexing="ij")[:-1]
+    places = _ops.stack([_ops.math.cast(p, at.dtype) for p in parts] + [at], -1)
+    return self.scatter_nd_update(places, sparse_delta.values)
+
+
+def _count_up_to(self, limit):
+    """Adds 1 and returns what was; OutOfRangeError at the limit."""
+    was = self.read_value()
+    if int(was) >= limit:
+        raise _core.OutOfRangeError(f"count_up_to: the variable has reached {limit}")
+    self.assign_add(1)
+    return was
+
+
+def _set_shape(self, shape):
+    """ValueError unless `shape` is the variable's, as far as it is known."""
+    if not AnyShape(shape).is_compatible_with(self.shape):
+        raise ValueError(f"set_shape: the variable {self.name!r} is {self.shape}, not {AnyShape(shape)}")
+
+
 def _copied(tensor, device_name):
     from berth import device
     with device(device_name):
@@ -108,14 +131,17 @@ _MEMBERS = {
             "is_quantized": property(lambda self: False, doc="False: there are no dtypes with a scale of their own."),
             "is_numpy_compatible": property(lambda self: True, doc="True: NumPy has each."),
             "is_compatible_with": lambda self, other: as_dtype(other) == self,
+            "limits": property(lambda self: (0, 1 if self.is_floating else self.max), doc="Least and greatest "
+                               "value that images have: 0, and 1 of floats."),
             "real_dtype": property(_real_dtype)},
     Variable: {"scatter_nd_add": _scattered("add", "Adds to the parts at places; returns the variable."),
                "scatter_nd_sub": _scattered("sub", "Subtracts from the parts at places; returns the variable."),
                "scatter_nd_max": _scattered("max", "Makes the parts at places the larger of both; returns the variable."),
                "scatter_nd_min": _scattered("min", "Makes the parts at places the smaller of both; returns the variable."),
                "scatter_nd_update": _scattered("update", "Writes the parts at places; returns the variable."),
-               "gather_nd": _gather_nd, "sparse_read": _sparse_read},
-    Tensor: {"cpu": _cpu, "gpu": _gpu},
+               "gather_nd": _gather_nd, "sparse_read": _sparse_read, "batch_scatter_update": _batch_scatter_update,
+               "count_up_to": _count_up_to, "set_shape": _set_shape, "experimental_ref": Variable.ref},
+    Tensor: {"cpu": _cpu, "gpu": _gpu, "experimental_ref": Tensor.ref},
 }
 for _class, _members in _MEMBERS.items():
     for _name, _member in _members.items():

@@ -236,7 +236,7 @@ keras.utils.timeseries_dataset_from_array keras.version keras.visualization.draw
 keras.visualization.draw_segmentation_masks keras.visualization.plot_bounding_box_gallery
 keras.visualization.plot_image_gallery keras.visualization.plot_segmentation_mask_gallery
 keras.wrappers.SKLearnClassifier keras.wrappers.SKLearnRegressor keras.wrappers.SKLearnTransformer
-tf.check_pinned tf.conv tf.conv2d_backprop_filter_v2 tf.conv2d_backprop_input_v2 tf.dtypes.saturate_cast
+tf.check_pinned tf.conv tf.conv2d_backprop_filter_v2 tf.conv2d_backprop_input_v2
 tf.image.generate_bounding_box_proposals tf.initializers.Initializer tf.initializers.STFT
 tf.initializers.STFTInitializer tf.initializers.deserialize tf.initializers.get tf.initializers.serialize
 tf.initializers.stft tf.load_library tf.losses.CTC tf.losses.ctc tf.losses.deserialize tf.losses.get

@@ -1,5 +1,6 @@
 """Functions of tf on RaggedTensors that join elements of rows: products, sums that run along, counts, assertions."""
 from berth import _core
+from berth._dispatch import itself as _itself
 from berth._lazy import Lazy
 from berth._ragged_ops import _binary, _concat, _expand_dims, _is, _reduce, _unary
 from berth._tensor import convert_to_tensor
@@ -27,16 +28,6 @@ def _logsumexp(plain, x, axis=None, keepdims=False, name=None):
     out = _reduce("reduce_sum", m.reduce_sum, _unary(m.exp, _binary(m.subtract, x, top)), axis, keepdims)
     top = top if keepdims else _reduce("reduce_max", m.reduce_max, x, axis)
     return _binary(m.add, _unary(m.log, out), top) if _is(out) else m.log(out) + top
-
-
-def _bincount(plain, arr, weights=None, minlength=None, maxlength=None, dtype=_core.int32, name=None, axis=None,
-              binary_output=False):
-    if axis in (None, 0) and not binary_output:
-        given = {"weights": weights.flat_values if _is(weights) else weights, "minlength": minlength, "maxlength": maxlength}
-        return plain(arr.flat_values, dtype=dtype, **{k: v for k, v in given.items() if v is not None})
-    from berth import sparse
-    out = sparse.to_dense(sparse.bincount(arr, weights, axis or 0, minlength, maxlength, binary_output))
-    return out if weights is not None else _ops.math.cast(out, dtype)
 
 
 def _asserts(plain, x, y, *args, **kwargs):
@@ -102,5 +93,5 @@ def _pixels(plain, x, *args, **kwargs):
 
 HANDLERS = {"adjust_brightness": _pixels, "adjust_gamma": _pixels, "random_brightness": _pixels,
             "stateless_random_brightness": _pixels,
-            "cumsum": _padded, "reduce_logsumexp": _logsumexp, "bincount": _bincount, "matmul": _matmul, "matvec": _matvec,
+            "cumsum": _padded, "reduce_logsumexp": _logsumexp, "bincount": _itself, "matmul": _matmul, "matvec": _matvec,
             **{f"assert_{name}": _asserts for name in "equal none_equal less less_equal greater greater_equal near".split()}}

@@ -256,9 +256,19 @@ def _rows_of(elems):
     return [pack(form, list(row)) for row in zip(*[list(convert_to_tensor(v)) for v in leaves])]
 
 
+def _where_true(plain, condition):
+    """The indices of what is True, int64 [n, rank]."""
+    if not _is(condition):
+        return plain(condition)
+    o, found = _core.ops, _where_true(plain, condition.values)
+    rows = o.gather(condition.value_rowids(), found[:, 0])
+    at = found[:, 0] - o.math.cast(o.gather(condition.row_starts(), rows), _core.int64)
+    return o.concat([o.stack([o.math.cast(rows, _core.int64), at], 1), found[:, 1:]], 1)
+
+
 def _where(plain, condition, x=None, y=None, name=None):
     if x is None:
-        raise NotImplementedError("where(condition) of a RaggedTensor is not there yet; use condition.to_tensor()")
+        return _where_true(plain, condition)
     given = [v for v in (condition, x, y) if _is(v)]
     flat = [v.flat_values if _is(v) else v for v in (condition, x, y)]
     if any(not ragged._same_rows(given[0], v) for v in given[1:]):

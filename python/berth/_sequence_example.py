@@ -1,15 +1,22 @@
 """tf.train.SequenceExample: a context of features, and lists of features by name; how tf.io takes them apart."""
 import numpy as np
 from berth import _core
-from berth._example import Feature, Features, _ByName, _field, _fields, _Message
+from berth._example import Feature, Features, _ByName, _field, _fields, _Message, _Parts
 from berth._tensor import convert_to_tensor, float32, int64, string
+
+
+class _Features(list):
+    def add(self, **lists):
+        """Appends a Feature, and returns it."""
+        self.append(Feature(**lists))
+        return self[-1]
 
 
 class FeatureList(_Message):
     """feature: a list of Features, one for each step."""
 
     def __init__(self, feature=()):
-        self.feature = list(feature)
+        self.feature = _Features(feature)
 
     def SerializeToString(self):
         """The bytes of the message."""
@@ -28,7 +35,7 @@ class FeatureLists(_ByName):
     _field_name, _kind = "feature_list", FeatureList
 
     def __init__(self, feature_list=None):
-        self.feature_list = dict(feature_list or {})
+        self.feature_list = _Parts(FeatureList, feature_list)
 
 
 class SequenceExample(_Message):

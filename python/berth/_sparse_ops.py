@@ -1,6 +1,6 @@
 """Functions of tf on SparseTensors: those that leave zeros zero go to the values, and what only asks for the shape."""
 from berth import _core
-from berth._dispatch import _bound_first, dispatched, functions_named
+from berth._dispatch import _bound_first, dispatched, functions_named, itself
 from berth._tensor import convert_to_tensor
 
 OF_VALUES = """abs asin asinh atan atanh bessel_i0e bessel_i1e cast erf identity negative sign sin sqrt square stop_gradient tan
@@ -32,14 +32,10 @@ def _rank(plain, x, name=None):
     return convert_to_tensor(x.rank)
 
 
-def _bincount(plain, x, *args, **kwargs):
-    return plain(x.values, *args, **kwargs)
-
-
 def install(sparse):
     """Lets the functions of tf take the class of SparseTensors."""
     targets = {**dict.fromkeys(OF_VALUES, _on_values), "divide": lambda plain, x, y, name=None: x / y, "shape": _shape,
-               "size": _size, "rank": _rank, "bincount": _bincount}
+               "size": _size, "rank": _rank, "bincount": itself}
     for name, target in targets.items():
         for function in functions_named([name]):
             f = dispatched(function)

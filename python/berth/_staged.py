@@ -12,7 +12,7 @@ from berth._core import Tensor, Variable
 from berth._arrays import TensorArray
 from berth._function import NeedsValues
 from berth._ops import range as tf_range
-from berth._structure import LEAF, Made, _Fixed, flatten, pack
+from berth._structure import LEAF, Made, Fixed, flatten, pack
 from berth._tensor import convert_to_tensor
 
 _ops = _core.ops
@@ -83,7 +83,7 @@ def _same_form(a, b):
     """True when two structures differ in their leaves alone."""
     if a is LEAF or b is LEAF:
         return a is b
-    if isinstance(a, _Fixed) and isinstance(b, _Fixed):
+    if isinstance(a, Fixed) and isinstance(b, Fixed):
         if a.value is b.value or (_missing(a.value) and _missing(b.value)):
             return True
         return type(a.value) is type(b.value) and isinstance(
@@ -98,7 +98,7 @@ def _same_form(a, b):
 
 
 def _show(form):
-    if isinstance(form, _Fixed):
+    if isinstance(form, Fixed):
         return "not set" if _missing(form.value) else repr(form.value)
     return "a tensor" if form is LEAF else f"a structure {form}"
 
@@ -336,7 +336,7 @@ def _loop(test, body, get, set, names, limit, opts):
             body()
             state = get()
             for i, form in enumerate(forms):
-                if isinstance(form, _Fixed) and _missing(form.value) and not _missing(state[i]):
+                if isinstance(form, Fixed) and _missing(form.value) and not _missing(state[i]):
                     raise _Again((i, _zeros_of(state[i], names[i])))
             after, now = _flat(state)
             for name, a, b in zip(names, forms, now):

@@ -63,11 +63,23 @@ def flatten(value, is_leaf=lambda v: True, whole=()):
             parts, make, key = v._parts()
             return Made(walk(parts), make, key)
         if not is_leaf(v):
-            return _Fixed(v)
+            return Fixed(v)
         leaves.append(v)
         return LEAF
 
     return leaves, walk(value)
+
+
+def leaves_along(structure, value):
+    """The leaves of a value that `structure` describes; what stands where it has a leaf may be a list of numbers."""
+    if structure is LEAF:
+        return [value]
+    if isinstance(structure, Made):
+        return flatten(value)[0]
+    keys = in_order(structure) if isinstance(structure, dict) else range(len(structure))
+    if isinstance(structure, dict) != isinstance(value, dict) or not hasattr(value, "__len__") or len(value) != len(structure):
+        raise TypeError(f"expected the structure {structure}, with a tensor for each *, not {value!r}")
+    return [leaf for k in keys for leaf in leaves_along(structure[k], value[k])]
 
 
 def present(value, whole=()):
@@ -75,7 +87,7 @@ def present(value, whole=()):
     return flatten(value, lambda v: v is not None, whole)
 
 
-class _Fixed:
+class Fixed:
     """A value that is not a tensor and stays what it is."""
     __slots__ = ("value",)
 
@@ -93,7 +105,7 @@ def pack(structure, leaves):
     def walk(s):
         if s is LEAF:
             return next(at)
-        if isinstance(s, _Fixed):
+        if isinstance(s, Fixed):
             return s.value
         if isinstance(s, dict):
             return _dict_of(s, {k: walk(s[k]) for k in in_order(s)})

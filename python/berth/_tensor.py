@@ -67,6 +67,9 @@ def as_dtype(value):
     for known in _DTYPES:
         if known == value:
             return known
+    if isinstance(value, _np.dtype) or isinstance(value, type) and issubclass(value, _np.generic):
+        if _np.dtype(value).kind in "OSU":
+            return string
     raise TypeError(f"{value!r} is no dtype that Berth has: it has {', '.join(d.name for d in _DTYPES)}")
 
 
@@ -78,7 +81,7 @@ def _as_list(self):
 
 def _concatenate(self, other):
     """The axes of this shape, then those of another."""
-    return TensorShape(self._dims() + list(other))
+    return other if isinstance(other, _UnknownShape) else TensorShape(self._dims() + list(other))
 
 
 TensorShape.as_list = _as_list
@@ -95,6 +98,8 @@ TensorShape.__radd__ = lambda self, other: TensorShape(list(other) + self._dims(
 
 def _merge_with(self, other):
     """The shape that both are compatible with; ValueError of none."""
+    if isinstance(other, _UnknownShape):
+        return self
     other = TensorShape(other)
     if not self.is_compatible_with(other):
         raise ValueError(f"Shapes {self} and {other} are not compatible")
@@ -102,6 +107,15 @@ def _merge_with(self, other):
 
 
 TensorShape.merge_with = _merge_with
+_can_be = TensorShape.is_compatible_with
+
+
+def _is_compatible_with(self, other):
+    """True if one shape could be both."""
+    return isinstance(other, _UnknownShape) or _can_be(self, other)
+
+
+TensorShape.is_compatible_with = _is_compatible_with
 
 
 def _assert_is_compatible_with(self, other):
@@ -253,7 +267,7 @@ def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
 
 def _set_shape(self, shape):
     """Checks a shape: what a trace does not know stays unknown."""
-    if not TensorShape(shape).is_compatible_with(self.shape):
+    if not AnyShape(shape).is_compatible_with(self.shape):
         raise ValueError(f"set_shape: the tensor has the shape {self.shape}, not {TensorShape(shape)}")
 
 
@@ -397,13 +411,17 @@ def is_tensor(value):
 
 
 class _UnknownShape:
-    """The shape of a TensorSpec(None): neither sizes nor their number are known."""
+    """TensorShape(None): neither sizes nor their number are known."""
 
     rank = ndims = dims = None
+    concatenate = __add__ = __radd__ = lambda self, other: self  # noqa: E731
+    merge_with = lambda self, other: AnyShape(other)  # noqa: E731
+    with_rank = lambda self, rank: TensorShape([None] * rank)  # noqa: E731
     is_fully_defined = lambda self: False  # noqa: E731
     is_compatible_with = lambda self, other: True  # noqa: E731
     num_elements = lambda self: None  # noqa: E731
-    __repr__ = __str__ = lambda self: "<unknown>"
+    __str__ = lambda self: "<unknown>"  # noqa: E731
+    __repr__ = lambda self: "TensorShape(None)"  # noqa: E731
     __eq__ = lambda self, other: isinstance(other, _UnknownShape)
     __hash__ = lambda self: 0
 
@@ -411,6 +429,21 @@ class _UnknownShape:
         raise ValueError("the rank of this shape is not known")
 
     __iter__ = __len__ = as_list
+
+
+class _ShapeClass(type):
+    """Of TensorShape, which is one class in TensorFlow: a shape without a rank is of another class here."""
+
+    def __call__(cls, *dims, **named):
+        given = [*dims, *named.values()]
+        return _UnknownShape() if given == [None] or given and isinstance(given[0], _UnknownShape) else TensorShape(*dims, **named)
+
+    def __instancecheck__(cls, value):
+        return isinstance(value, (TensorShape, _UnknownShape))
+
+
+AnyShape = _ShapeClass("TensorShape", (), {
+    n: v for n, v in vars(TensorShape).items() if n not in ("__init__", "__new__", "__weakref__", "__dict__")})
 
 
 class TypeSpec:

@@ -7,11 +7,23 @@ from berth._frames import hide_in
 from berth._data_options import AutoShardPolicy as _AutoShardPolicy, DatasetSpec, IteratorSpec, Options, ThreadingOptions
 from berth._lazy import Names as _Names
 from berth._not_tensors import NotATensor as _NotATensor
-from berth._structure import LEAF, flatten, has_composite, in_order, pack, present
+from berth._structure import LEAF, flatten, has_composite, in_order, leaves_along as _leaves_along, pack, present
 from berth._tensor import TensorSpec, convert_to_tensor, refuse, say_missing as _say_missing
 
 AUTOTUNE = _core.AUTOTUNE
 INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = -1, -2
+
+
+def _specs(types, shapes):
+    """The structure of `types` with TensorSpecs; shapes: as many as it has, or None."""
+    def shape_of(key):
+        return None if shapes is None else shapes[key]
+    if isinstance(types, dict):
+        return {k: _specs(v, shape_of(k)) for k, v in types.items()}
+    if isinstance(types, (tuple, list)):
+        parts = [_specs(v, shape_of(i)) for i, v in enumerate(types)]
+        return type(types)(*parts) if hasattr(types, "_fields") else type(types)(parts)
+    return TensorSpec(shapes, types)
 
 
 class Dataset(_NotATensor):
@@ -45,22 +57,13 @@ class Dataset(_NotATensor):
                        output_signature=None, name=None):
         """Elements of generator(), a function that returns an iterable."""
         if output_signature is None:
-            types, form = flatten(output_types)
-            shapes = [None] * len(types)
-            if output_shapes is not None:
-                shapes = output_shapes if isinstance(output_shapes, (list, tuple)) and len(
-                    types) > 1 else [output_shapes]
-            specs = [(s, t) for s, t in zip(shapes, types)]
-        else:
-            leaves, form = flatten(output_signature, lambda v: isinstance(v, TensorSpec))
-            specs = [(None if s.shape.rank is None else s.shape, s.dtype) for s in leaves]
+            output_signature = _specs(output_types, output_shapes)
+        leaves, form = flatten(output_signature, lambda v: isinstance(v, TensorSpec))
+        specs = [(None if s.shape.rank is None else s.shape, s.dtype) for s in leaves]
 
         def leaves_of(value):
-            leaves = [value] if form is LEAF else flatten(value)[0]
-            if len(leaves) != len(specs):  # lists of what is one tensor
-                leaves = list(value) if isinstance(form, tuple) and len(value) == len(specs) else [value]
             return [convert_to_tensor(v.numpy() if hasattr(v, "numpy") and v.dtype != d else v, d)
-                    for v, (_, d) in zip(leaves, specs)]
+                    for v, (_, d) in zip(_leaves_along(form, value), specs)]
 
         begun = []
         if any(s is None for s, _ in specs):  # the first element says how many axes there are

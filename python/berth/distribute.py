@@ -270,6 +270,10 @@ class StrategyExtended:
                                  doc="Whether this task writes checkpoints.")
     should_save_summary = should_checkpoint
 
+    def variable_created_in_scope(self, v):
+        """Whether a variable lives on the strategy's devices, as those that are made in its scope do."""
+        return v.device in {d for devices in self._strategy.devices() for d in devices} or hasattr(v, "values")
+
     def reduce_to(self, reduce_op, value, destinations=None, options=None):
         """The sum or mean of a value over replicas."""
         return self._strategy.reduce(reduce_op, value)

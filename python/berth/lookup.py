@@ -76,7 +76,7 @@ class _Table:
         if isinstance(keys, Composite):
             return keys.with_flat_values(self.lookup(keys.flat_values)) if hasattr(keys, "flat_values") else \
                 keys.with_values(self.lookup(keys.values))
-        keys = convert_to_tensor(keys)
+        keys = keys if hasattr(keys, "dtype") and hasattr(keys, "numpy") else convert_to_tensor(keys, self.key_dtype)
         if keys.dtype != self.key_dtype:
             raise TypeError(f"lookup: the keys are {keys.dtype.name}; the table's are {self.key_dtype.name}")
         found = [self._value(k) for k in keys.numpy().ravel().tolist()] if len(keys.shape) else [self._value(

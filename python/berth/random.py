@@ -9,9 +9,35 @@ for _name in dir(_under):
         globals()[_name] = getattr(_under, _name)
 
 
+def _all_whole(draw, dtype):
+    """Each number of a whole dtype equally likely, by draw(minval, maxval) -> int64."""
+    low = -2 ** 31 if dtype.min < 0 or dtype.size == 8 else 0
+    if dtype.size < 4 or not dtype.is_integer:
+        raise ValueError(f"all numbers of {dtype.name} cannot be drawn; expected int32, uint32, int64 or uint64")
+    drawn = draw(low, low + 2 ** 32)
+    if dtype.size == 4:
+        return _core.ops.math.cast(drawn, dtype)
+    drawn = drawn * 2 ** 32 + draw(0, 2 ** 32)
+    return drawn if dtype == _core.int64 else _core.ops.bitcast(drawn, dtype)
+
+
+def stateless_uniform(shape, seed, minval=0, maxval=None, dtype=_core.float32, name=None, alg="auto_select"):
+    """Uniform numbers in [minval, maxval) that follow from seed [2] alone; [shape].
+
+    Whole numbers: maxval is needed; minval=None and maxval=None draw from all numbers of int32, uint32, int64 or uint64.
+    alg: the engine has one algorithm, whatever this says.
+    """
+    if minval is not None:
+        return _under.stateless_uniform(shape, seed, minval, maxval, dtype)
+    from berth._tensor import as_dtype
+    if maxval is not None or not as_dtype(dtype).is_integer:
+        raise ValueError("stateless_uniform: minval is None; expected a number, or whole numbers and maxval=None")
+    seeds = list(split(seed))  # of the upper and the lower half
+    return _all_whole(lambda low, high: _under.stateless_uniform(shape, seeds.pop(), low, high, _core.int64), as_dtype(dtype))
+
+
 def split(seed, num=2, alg="auto_select"):
     """num seeds [num, 2] that follow from a seed [2], for the stateless functions."""
-    from berth._tensor import convert_to_tensor
     from berth._tensor import convert_to_tensor
     seed = convert_to_tensor(seed)
     return _under.stateless_uniform([int(num), 2], seed, 0, 2**31 - 1, _core.int32 if seed.dtype == _core.int32 else seed.dtype)

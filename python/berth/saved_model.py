@@ -43,8 +43,9 @@ def save(obj, export_dir, signatures=None, options=None):
         traces = [t for c in traces for t in (c.by_rank() if isinstance(c, _concrete.Untraced) else [c])]
         for i, concrete in enumerate(traces):
             file = f"{name}_{i}.safetensors"
-            listed.setdefault(name, []).append({"file": file, "form": concrete.form(), "variables": _written(
-                concrete, os.path.join(folder, file), variables)})
+            listed.setdefault(name, []).append({
+                "file": file, "form": concrete.form(), "arguments": concrete._arguments(),
+                "variables": _written(concrete, os.path.join(folder, file), variables)})
     if model:
         model = "model.keras" if of_keras(obj) else _MODEL
         obj.save(os.path.join(folder, model))
@@ -173,6 +174,7 @@ def _trace_of(folder, entry, shared):
     """A trace, and pairs of the object's variables and its own, which are kept equal."""
     entry = entry if isinstance(entry, dict) else {"file": entry, "form": None, "variables": []}
     trace = _concrete.load(os.path.join(folder, entry["file"]), entry["form"])
+    trace._take(entry.get("arguments"))
     trace.pairs = [(shared[path], own) for path, own in zip(entry["variables"], trace.variables)
                    if path is not None and shared.setdefault(path, own) is not own]
     return trace
@@ -187,11 +189,9 @@ class _OneOf:
     structured_outputs = property(lambda self: self.concrete_functions[0].structured_outputs)
 
     def __call__(self, *args, **kwargs):
-        given = [convert_to_tensor(v) for v in flatten((args, kwargs))[0]]
         for f in self.concrete_functions:
-            if len(f.inputs) == len(given) and all(
-                    s.dtype == g.dtype and s.shape.is_compatible_with(g.shape)
-                    for s, g in zip(f.inputs, given)):
+            given = f._fitting(args, kwargs)
+            if given is not None:
                 for ours, own in f.pairs:
                     own.assign(ours)
                 note_read(v for v in f.variables if v.trainable)
@@ -199,9 +199,10 @@ class _OneOf:
                 for ours, own in f.pairs:
                     ours.assign(own)
                 return (out[0] if len(out) == 1 else out or None) if isinstance(out, list) else out
-        raise ValueError(f"{self.__name__}: no saved trace takes "
-                         f"{[(g.dtype.name, g.shape.as_list()) for g in given]}; it has "
-                         f"{[f.function_type for f in self.concrete_functions]}")
+        given = ", ".join(f"{n}={v!r}" if n else repr(v) for n, v in [*(("", v) for v in args), *kwargs.items()])
+        raise ValueError(f"{self.__name__}: no saved trace takes ({given}); it has " + "; ".join(
+            str(f.function_type) + "".join(f", {n}={place.value!r}" for n, place in f.places.items() if hasattr(place, "value"))
+            for f in self.concrete_functions))
 
 
 class _Signature:

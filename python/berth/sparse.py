@@ -386,6 +386,8 @@ def bincount(values, weights=None, axis=0, minlength=None, maxlength=None, binar
     """How often each number occurs, or the sums of weights, as a SparseTensor: of all values (axis=0) or of each row (-1)."""
     if axis not in (0, -1):
         raise ValueError(f"sparse.bincount: axis is {axis!r}; expected 0 or -1")
+    if binary_output and weights is not None:
+        raise ValueError("sparse.bincount: weights count nothing beside binary_output=True; leave one out")
     if isinstance(values, SparseTensor):
         at, given = values.indices.numpy()[:, 0], values.values.numpy()
         rows, taken = int(values.dense_shape.numpy()[0]), None if weights is None else weights.values.numpy()
@@ -405,7 +407,7 @@ def bincount(values, weights=None, axis=0, minlength=None, maxlength=None, binar
     sums = _np.bincount(inverse.ravel(), None if taken is None else taken[kept], len(found))
     sums = _np.minimum(sums, 1) if binary_output else sums
     width = max(int(given.max(initial=-1)) + 1 if maxlength is None else int(maxlength), int(minlength or 0))
-    dtype = _core.int64 if taken is None else convert_to_tensor(taken).dtype
+    dtype = convert_to_tensor(given if taken is None else taken).dtype
     out = convert_to_tensor(sums.astype(dtype.as_numpy_dtype))
     if axis == 0:
         return SparseTensor(found[:, 1:], out, [width])

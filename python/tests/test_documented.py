@@ -41,7 +41,7 @@ GIVES = [
     ("tf.map_fn(tf.range, tf.constant([2, 0, 3]), fn_output_signature=tf.RaggedTensorSpec([None], tf.int32)).to_list()", [[0, 1], [], [0, 1, 2]]),
     ("tf.sparse.maximum(*SPARSE).values", [5, 2, 0]),
     ("tf.sparse.minimum(*SPARSE).indices", np.array([[0, 1], [1, 0], [1, 1]])),
-    ("tf.sparse.bincount([[1, 1]], axis=-1).values", np.array([2])),
+    ("tf.sparse.bincount([[1, 1]], axis=-1).values", np.array([2], np.int32)),
     ("tf.constant_initializer([0, 1, 2, 3])([2, 2], tf.int64)", np.array([[0, 1], [2, 3]])),
     ("tf.constant_initializer(3.)([2])", np.array([3, 3], "float32")),
     ("tf.data.Dataset.range(5).reduce(np.int64(3), lambda s, x: s + x)", np.array(13)),

@@ -101,9 +101,7 @@ def resize(images, size, interpolation="bilinear", antialias=False, crop_to_aspe
         top = int(float(max(height, wanted_height) - height) / 2)
         left = 0 if top else int(float(max(width, wanted_width) - width) / 2)
         images = tf.pad(images, [[0, 0], [top, top], [left, left], [0, 0]], constant_values=float(fill_value))
-    dtype = name_of(images)
-    out = tf.image.resize(images, list(size), method=interpolation, antialias=antialias)
-    return back(_to(out, dtype))
+    return back(tf.image.resize(images, list(size), method=interpolation, antialias=antialias))
 
 
 def _to(x, dtype):

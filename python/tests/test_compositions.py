@@ -1,0 +1,159 @@
+"""Programs that put several functions together; each number is TensorFlow's."""
+import numpy as np
+import pytest
+
+import berth as tf
+
+
+def test_generators_with_nested_types_and_shapes():
+    def pairs():
+        for i in range(3):
+            yield i, ("s%d" % i, [float(i), 1])
+    ds = tf.data.Dataset.from_generator(pairs, output_types=(tf.int32, (tf.string, tf.float32)), output_shapes=((), ((), (2,))))
+    i, (text, numbers) = next(iter(ds.batch(3)))
+    assert i.numpy().tolist() == [0, 1, 2] and text.numpy()[2] == b"s2" and numbers.numpy().tolist() == [[0, 1], [1, 1], [2, 1]]
+    named = tf.data.Dataset.from_generator(lambda: iter([{"b": [1, 2], "a": 3}]), {"a": tf.int32, "b": tf.int64},
+                                           {"a": (), "b": (None,)})
+    assert next(iter(named))["b"].dtype == tf.int64 and named.element_spec["a"].shape == []
+    free = tf.data.Dataset.from_generator(lambda: iter([[1, 2], [3]]), tf.int32, tf.TensorShape(None))
+    assert [e.shape.as_list() for e in free] == [[2], [1]]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="expected the structure"):
+        next(iter(tf.data.Dataset.from_generator(lambda: iter([(1, 2, 3)]), (tf.int32, tf.int32), ((), ()))))
+
+
+@pytest.mark.parametrize("kind", [tf.constant, tf.sparse.from_dense, tf.RaggedTensor.from_tensor])
+def test_bincount_of_all_kinds_with_weights(kind):
+    x, w = np.array([[1, 2, 1], [1, 3, 3]], np.int32), np.array([[.5, 1, 1], [1, 2, 3]], np.float32)
+    weights = kind(w)
+    assert tf.math.bincount(kind(x), weights).numpy().tolist() == [0, 2.5, 1, 5]
+    assert tf.math.bincount(kind(x), axis=-1).numpy().tolist() == [[0, 2, 1, 0], [0, 1, 0, 2]]
+    assert tf.math.bincount(kind(x), weights, axis=-1).numpy().tolist() == [[0, 1.5, 1, 0], [0, 1, 0, 5]]
+    assert tf.sparse.bincount(kind(x)).values.dtype == tf.int32 and tf.sparse.bincount(kind(x), weights).values.dtype == tf.float32
+    for f in (tf.math.bincount, tf.sparse.bincount):
+        with pytest.raises(ValueError, match="weights count nothing"):
+            f(kind(x), weights, binary_output=True)
+
+
+def test_bincount_takes_numpy_weights_of_another_dtype():
+    counted = tf.math.bincount(np.array([[1, 2, 1]]), np.ones((1, 3), np.float32))
+    assert counted.dtype == tf.float32 and counted.numpy().tolist() == [0, 2, 1]
+
+
+def test_where_of_a_ragged_condition():
+    r = tf.ragged.constant([[True, False, True], [], [True]])
+    assert tf.where(r).numpy().tolist() == [[0, 0], [0, 2], [2, 0]]
+    deep = tf.ragged.constant([[[True], [False, True]], [], [[True]]])
+    assert tf.where(deep).numpy().tolist() == [[0, 0, 0], [0, 1, 1], [2, 0, 0]]
+
+
+def test_transposed_convolutions_are_padded_by_default():
+    x, k = tf.ones([1, 3, 3, 1]), tf.ones([3, 3, 1, 1])
+    assert tf.nn.conv2d_transpose(x, k, [1, 6, 6, 1], 2).shape == tf.nn.conv2d_transpose(x, k, [1, 6, 6, 1], 2, "SAME").shape
+
+
+def test_tables_take_lists_of_their_dtype():
+    table = tf.lookup.experimental.DenseHashTable(tf.int64, tf.float32, 0., empty_key=-1, deleted_key=-2)
+    table.insert([1, 2], [1.5, 2.5])
+    assert table.lookup([2, 9]).numpy().tolist() == [2.5, 0]
+    with pytest.raises(TypeError, match="int32"):
+        table.lookup(tf.constant([2]))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64"])
+def test_stateless_numbers_of_all_bits(dtype):
+    drawn = tf.random.stateless_uniform([4096], [1, 2], None, None, dtype).numpy()
+    low, high = (float(getattr(tf.as_dtype(dtype), n)) for n in ("min", "max"))
+    assert drawn.min() < low + (high - low) / 100 and drawn.max() > high - (high - low) / 100 and len(set(drawn.tolist())) > 4090
+    assert (drawn == tf.random.stateless_uniform([4096], [1, 2], None, None, dtype).numpy()).all()
+    with pytest.raises(ValueError, match="minval is None"):
+        tf.random.stateless_uniform([2], [1, 2], None, 5, dtype)
+
+
+def test_saved_functions_take_python_arguments(tmp_path):
+    class Scale(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = tf.Variable(3.)
+
+        @tf.function
+        def __call__(self, x, training=False, *, mode="a", opts=None):
+            r = x * self.w if training else x + self.w
+            return {"r": r, "more": (r * 2, [opts])} if mode == "a" else r
+
+    m = Scale()
+    m(tf.constant(1.)), m(tf.constant(1.), training=True), m(tf.constant(1.), True, mode="b"), m(tf.constant([1., 2.]))
+    tf.saved_model.save(m, str(tmp_path / "m"))
+    loaded = tf.saved_model.load(str(tmp_path / "m"))
+    x = tf.constant(2.)
+    assert float(loaded(x)["r"]) == float(loaded(x=x, training=False)["r"]) == 5 and loaded(x)["more"][1] == [None]
+    assert float(loaded(x, training=True)["r"]) == 6 and float(loaded(x, True, mode="b")) == 6
+    assert loaded(tf.constant([2., 3.]))["r"].numpy().tolist() == [5, 6]
+    for args, named in (((x,), {"mode": "z"}), ((tf.constant([1., 2.]), True), {}), ((), {}), ((x, tf.constant(True)), {})):
+        with pytest.raises(ValueError, match="no saved trace takes"):
+            loaded(*args, **named)
+
+
+def test_shapes_without_a_rank():
+    shape = tf.TensorShape(None)
+    assert shape.rank is None and isinstance(shape, tf.TensorShape) and isinstance(tf.ones([2]).shape, tf.TensorShape)
+    assert tf.TensorShape([2]).is_compatible_with(shape) and tf.TensorShape([2]).merge_with(shape) == [2]
+    assert shape.merge_with([2]) == [2] and tf.TensorShape([2]).concatenate(shape).rank is None and shape.with_rank(1) == [None]
+    assert tf.ensure_shape(tf.ones([2]), shape).shape == tf.ensure_shape(["a", "b"], None).shape == [2]
+    tf.ones([2]).set_shape(shape)
+
+    @tf.function(input_signature=[tf.TensorSpec(shape, tf.float32)])
+    def double(x):
+        return x * 2
+    assert double(tf.ones([2, 1])).shape == [2, 1] and double(tf.ones([])).shape == []
+
+
+def test_dtypes_of_text_by_numpy():
+    assert tf.as_dtype(np.object_) == tf.as_dtype(np.dtype("S3")) == tf.as_dtype(np.dtype("U2")) == tf.string
+    assert tf.uint8.limits == (0, 255) and tf.float32.limits == (0, 1)
+
+
+def test_variables_are_written_batch_by_batch_and_counted_up():
+    v = tf.Variable(np.zeros((2, 3), "f"))
+    v.batch_scatter_update(tf.IndexedSlices(tf.constant([[7.], [6.]]), tf.constant([[0], [1]])))
+    assert v.numpy().tolist() == [[7, 0, 0], [0, 6, 0]]
+    n = tf.Variable(0)
+    assert [int(n.count_up_to(2)), int(n.count_up_to(2))] == [0, 1]
+    with pytest.raises(tf.errors.OutOfRangeError, match="reached 2"):
+        n.count_up_to(2)
+    v.set_shape([2, None])
+    with pytest.raises(ValueError, match="set_shape"):
+        v.set_shape([3, 3])
+
+
+def test_messages_are_filled_in_place():
+    e = tf.train.Example()
+    assert e.ByteSize() == 0 and "x" not in e.features.feature
+    e.features.feature["x"].int64_list.value.append(3)
+    e.features.feature["x"].int64_list.value.extend([4, 5])
+    copy = tf.train.Example()
+    copy.CopyFrom(e)
+    assert copy == e and copy.features.feature["x"].HasField("int64_list") and not copy.features.feature["x"].HasField("float_list")
+    a, b = tf.train.Feature(int64_list=tf.train.Int64List(value=[1])), tf.train.Feature(float_list=tf.train.FloatList(value=[2]))
+    a.MergeFrom(tf.train.Feature(int64_list=tf.train.Int64List(value=[2])))
+    assert a.int64_list.value == [1, 2]
+    a.MergeFrom(b)
+    assert a == b and a.int64_list.value == []
+    with pytest.raises(TypeError):
+        a.MergeFrom(e)
+    s = tf.train.SequenceExample()
+    s.feature_lists.feature_list["w"].feature.add().int64_list.value.append(1)
+    s.feature_lists.feature_list["w"].feature.add(int64_list=tf.train.Int64List(value=[2]))
+    parsed = tf.io.parse_single_sequence_example(s.SerializeToString(), sequence_features={
+        "w": tf.io.FixedLenSequenceFeature([], tf.int64)})[1]
+    assert parsed["w"].numpy().tolist() == [1, 2]
+
+
+def test_specs_of_features_show_what_they_are():
+    assert repr(tf.io.FixedLenFeature([2], tf.int64)) == "FixedLenFeature(shape=[2], dtype=tf.int64, default_value=None)"
+
+
+def test_variables_know_their_strategy():
+    strategy = tf.distribute.MirroredStrategy(["CPU:0"])
+    with strategy.scope():
+        v = tf.Variable(1.)
+    assert strategy.extended.variable_created_in_scope(v)
