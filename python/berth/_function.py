@@ -10,7 +10,7 @@ from berth._lazy import Lazy
 from berth._not_tensors import refuse_kinds
 from berth._straight import is_straight
 from berth._structure import LEAF, Composite, Made, flatten, is_value, pack, present
-from berth._tensor import TensorSpec, TypeSpec, convert_to_tensor, say_missing as _say_missing
+from berth._tensor import TensorSpec, TypeSpec, convert_to_tensor, string, say_missing as _say_missing
 
 _placement = Lazy("berth._placement")
 _gradients = Lazy("berth._gradients")
@@ -215,7 +215,7 @@ class Function:
             _calls.op_by_op += 1
             kept.callback(_leave_op_by_op)
             out, form = flatten(self.python_function(*args, **kwargs))
-        return pack(form, [convert_to_tensor(v) if isinstance(v, (Variable, int, float)) or is_value(v) else v
+        return pack(form, [convert_to_tensor(v) if isinstance(v, (Variable, int, float, str, bytes)) or is_value(v) else v
                            for v in out])
 
     def _core_for(self, leaves, text):
@@ -402,11 +402,18 @@ def function(func=None, input_signature=None, autograph=True, jit_compile=None,
     return make if func is None else make(func)
 
 
+def without_text(tensors):
+    """The results of a branch, or of a turn of a loop; NeedsValues of text, whose length a plan would have to know."""
+    if any(v.dtype == string for v in tensors):
+        raise NeedsValues("text is the result of a branch, or changes in a loop, on tensors")
+    return tensors
+
+
 def _branch(fn, forms):
     def run(_):
         out, form = present(fn())
         forms.append(form)
-        return [convert_to_tensor(v) for v in out]
+        return without_text([convert_to_tensor(v) for v in out])
     return run
 
 
@@ -439,7 +446,7 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
         if hasattr(v, "staged"):  # a TensorArray
             v.staged()
     leaves, form = flatten(list(loop_vars))
-    leaves = [convert_to_tensor(v) for v in leaves]
+    leaves = without_text([convert_to_tensor(v) for v in leaves])
     invariants = [] if shape_invariants is None else flatten(list(shape_invariants))[0]
     for v, s in zip(leaves, invariants):
         if not TensorShape(getattr(s, "shape", s)).is_compatible_with(v.shape):

@@ -10,7 +10,7 @@ from malt.operators.variables import Undefined, UndefinedReturnValue
 from berth import _core
 from berth._core import Tensor, Variable
 from berth._arrays import TensorArray
-from berth._function import NeedsValues
+from berth._function import NeedsValues, without_text
 from berth._ops import range as tf_range
 from berth._structure import LEAF, Made, Fixed, flatten, pack
 from berth._tensor import convert_to_tensor
@@ -157,8 +157,8 @@ def if_stmt(cond, body, orelse, get, set, names, nouts):
                     if wanted != [_cast(v, d).dtype for v, d in zip(
                             kept[0][0], dtypes or [None] * len(wanted))]:
                         raise _Again(wanted)
-                    return [_cast(v, d) for v, d in zip(leaves, wanted)]
-                return [_cast(v, d) for v, d in zip(leaves, dtypes or [None] * len(leaves))]
+                    return without_text([_cast(v, d) for v, d in zip(leaves, wanted)])
+                return without_text([_cast(v, d) for v, d in zip(leaves, dtypes or [None] * len(leaves))])
             return run
 
         try:
@@ -322,7 +322,7 @@ def _loop(test, body, get, set, names, limit, opts):
     while True:
         leaves, forms = _flat(start)
         owners = [name for name, form in zip(names, forms) for _ in _count(form)]
-        tensors = [_cast(v, dtypes.get(i)) for i, v in enumerate(leaves)]
+        tensors = without_text([_cast(v, dtypes.get(i)) for i, v in enumerate(leaves)])
 
         def load(args):
             set(tuple(pack(list(forms), args)))

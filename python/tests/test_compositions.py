@@ -157,3 +157,28 @@ def test_variables_know_their_strategy():
     with strategy.scope():
         v = tf.Variable(1.)
     assert strategy.extended.variable_created_in_scope(v)
+
+
+def test_text_in_branches_and_loops():
+    @tf.function
+    def sign(x):
+        how = tf.switch_case(tf.cast(tf.clip_by_value(x, 0, 2), tf.int32), [lambda: "z", lambda: "o", lambda: "t"])
+        return tf.cond(x > 0, lambda: "pos", lambda: "neg"), how
+
+    @tf.function
+    def build(n):
+        s = tf.constant("<")
+        for i in tf.range(n):
+            if i % 2 == 0:
+                s = s + "a"
+            else:
+                s = tf.strings.join([s, "b"])
+        return s
+
+    @tf.function
+    def repeat():
+        return tf.while_loop(lambda i, s: i < 3, lambda i, s: (i + 1, s + "."), (tf.constant(0), tf.constant("")))[1]
+    assert [t.numpy() for t in sign(tf.constant(-1.))] == [b"neg", b"z"] and [t.numpy() for t in sign(tf.constant(2.))] == [b"pos", b"t"]
+    assert build(tf.constant(3)).numpy() == b"<aba" and repeat().numpy() == b"..."
+    ds = tf.data.Dataset.range(3).map(lambda i: tf.cond(i > 1, lambda: "a", lambda: "bb"))
+    assert list(ds.as_numpy_iterator()) == [b"bb", b"bb", b"a"]
