@@ -58,7 +58,7 @@ math.special = _Names("tf.math.special", _late={  # noqa: F821
 nn.experimental = _Names("tf.nn.experimental", _late={"_nn_more": "general_dropout stateless_dropout"})  # noqa: F821
 linalg.experimental = _Names("tf.linalg.experimental", _late={"_matrix_functions": "conjugate_gradient"})  # noqa: F821
 eig, eigvals, fftnd, ifftnd = linalg.eig, linalg.eigvals, signal.fftnd, signal.ifftnd  # noqa: F821
-math.argmax, math.argmin, math.reduce_mean = argmax, argmin, reduce_mean  # noqa: F405
+math.argmax, math.argmin, math.reduce_mean, linalg.einsum = argmax, argmin, reduce_mean, einsum  # noqa: F405,F821
 math.divide = math.truediv = realdiv = divide  # noqa: F405
 __version__ = "0.1.0"
 version = _Names("tf.version", VERSION=__version__, GIT_VERSION="", COMPILER_VERSION="")

@@ -1,7 +1,8 @@
 """Functions whose engine's form lacks arguments of TensorFlow's, or has them in another order."""
 from berth import _core
+from berth._not_tensors import refuse_kinds
 from berth._strings import _of_text_too
-from berth._tensor import AnyShape, as_dtype, convert_to_tensor, int64, refuse, uint8
+from berth._tensor import AnyShape, IndexedSlices, as_dtype, convert_to_tensor, int64, refuse, uint8
 
 _ops = _core.ops
 _unstacked = _of_text_too(_ops.unstack)
@@ -22,6 +23,12 @@ def ensure_shape(x, shape, name=None):
     """x; InvalidArgumentError unless it has `shape`, of which None says nothing."""
     unknown = shape is None or isinstance(shape, AnyShape) and shape.rank is None
     return _of_text_too(_ops.identity)(x) if unknown else _of_text_too(_ops.ensure_shape)(x, shape)
+
+
+def global_norm(t_list, name=None):
+    """The root of the sum of all squares, []; None in the list counts nothing."""
+    refuse_kinds("global_norm", "a list of tensors", t_list=t_list)
+    return _ops.linalg.global_norm([t.values if isinstance(t, IndexedSlices) else t for t in t_list if t is not None])
 
 
 def bias_add(value, bias, data_format=None, name=None):

@@ -76,7 +76,7 @@ LATE = {
             "LinearOperatorAdjoint LinearOperatorInversion LinearOperatorComposition LinearOperatorKronecker "
             "LinearOperatorLowRankUpdate",
         "_circulant": "LinearOperatorCirculant LinearOperatorCirculant2D LinearOperatorCirculant3D",
-        "_arguments": "matvec matrix_transpose",
+        "_arguments": "matvec matrix_transpose global_norm",
     },
     "signal": {
         "_numeric": "stft inverse_stft inverse_stft_window_fn",

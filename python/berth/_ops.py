@@ -301,7 +301,9 @@ def unique_with_counts(x, out_idx=int32, name=None):
 def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
     """Tensors scaled so that their common norm is at most clip_norm, and that norm before: (list, scalar)."""
     if use_norm is None:
-        return _ops.clip_by_global_norm(list(t_list), float(clip_norm))
+        clipped, norm = _ops.clip_by_global_norm([t for t in t_list if t is not None], float(clip_norm))
+        parts = iter(clipped)
+        return [None if t is None else next(parts) for t in t_list], norm
     factor = clip_norm / _ops.math.maximum(use_norm, clip_norm)
     return [None if t is None else t * factor for t in t_list], use_norm
 

@@ -182,3 +182,16 @@ def test_text_in_branches_and_loops():
     assert build(tf.constant(3)).numpy() == b"<aba" and repeat().numpy() == b"..."
     ds = tf.data.Dataset.range(3).map(lambda i: tf.cond(i > 1, lambda: "a", lambda: "bb"))
     assert list(ds.as_numpy_iterator()) == [b"bb", b"bb", b"a"]
+
+
+def test_lists_of_gradients_may_have_none():
+    x = tf.constant([[3., 4.]])
+    assert float(tf.linalg.global_norm([None, x, tf.IndexedSlices(x, tf.constant([0]))])) == pytest.approx(50 ** .5)
+    clipped, norm = tf.clip_by_global_norm([x, None, x * 0], 1.)
+    assert clipped[1] is None and clipped[0].numpy().ravel() == pytest.approx([.6, .8]) and float(norm) == 5
+
+
+def test_names_in_two_modules_do_the_same():
+    assert tf.linalg.einsum is tf.einsum and tf.dtypes.cast(["1"], tf.string).dtype == tf.string
+    assert tf.dtypes.saturate_cast(300., tf.uint8).numpy() == 255 and tf.dtypes.complex(1., 2.).numpy() == 1 + 2j
+    assert tf.linalg.einsum("ij,kj->ik", tf.ones([1, 2]), tf.ones([3, 2])).shape == [1, 3]
