@@ -2,7 +2,7 @@
 from berth import _core
 from berth._not_tensors import refuse_kinds
 from berth._strings import _of_text_too
-from berth._tensor import AnyShape, IndexedSlices, as_dtype, convert_to_tensor, int64, refuse, uint8
+from berth._tensor import AnyShape, IndexedSlices, as_dtype, convert_to_tensor, int64, refuse, string, uint8
 
 _ops = _core.ops
 _unstacked = _of_text_too(_ops.unstack)
@@ -193,6 +193,23 @@ def _case(name, change):
 
 
 lower, upper = _case("lower", str.lower), _case("upper", str.upper)
+
+
+def substr(input, pos, len, unit="BYTE", name=None):
+    """`len` bytes, or characters (unit="UTF8_CHAR"), from `pos` on, negative from the end; shorter at the end of a text.
+
+    pos and len are numbers, or of the shape of the texts; InvalidArgumentError of a position outside.
+    """
+    if isinstance(pos, int) and isinstance(len, int):
+        return _ops.strings.substr(input, pos, len, unit=unit)
+    import numpy
+    at, count = (convert_to_tensor(v).numpy() for v in (pos, len))
+    if at.shape != count.shape:
+        raise _core.InvalidArgumentError(f"substr: pos is {at.shape}, len {count.shape}; expected one shape")
+    texts, at, count = numpy.broadcast_arrays(convert_to_tensor(input, string)._array(), at, count)
+    parts = [_ops.strings.substr(text, int(i), int(n), unit=unit)._array().item()
+             for text, i, n in zip(texts.ravel(), at.ravel(), count.ravel())]
+    return convert_to_tensor(numpy.array(parts, object).reshape(texts.shape), string)
 
 
 def reduce_join(inputs, axis=None, keepdims=False, separator="", name=None):

@@ -5,6 +5,7 @@ from _thread import _local as _thread_local  # threading.local, without the impo
 from berth import _core
 from berth._function import _calls, call_converted, cond
 from berth._not_tensors import refuse_kinds
+from berth._strings import _of_text_too
 from berth._structure import Composite, flatten, pack
 from berth._tensor import convert_to_tensor
 
@@ -65,11 +66,22 @@ def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap
            infer_shape=True, name=None, fn_output_signature=None):
     """Stacks fn(element) over the first axis, whose length must be known."""
     wanted = dtype if fn_output_signature is None else fn_output_signature
-    out = _stacked([call_converted(fn, e) for e in _elements(elems)], wanted)
+    parts = _elements(elems)
+    if not len(parts):
+        return _none_of(fn, elems)
+    out = _stacked([call_converted(fn, e) for e in parts], wanted)
     for v, w in zip(*(flatten(x, whole=(Composite,))[0] for x in (out, [] if wanted is None else wanted))):
         if v.dtype != getattr(w, "dtype", w):
             raise TypeError(f"map_fn: the function returns {v.dtype}, fn_output_signature says {w}")
     return out
+
+
+def _none_of(fn, elems):
+    """The results of map_fn() over no element: of the shapes that those of one would have."""
+    leaves, form = flatten(elems)
+    row = [_ops.zeros(v.shape[1:], v.dtype) for v in map(convert_to_tensor, leaves)]
+    out, form = flatten(call_converted(fn, pack(form, row)))
+    return pack(form, [_of_text_too(_ops.expand_dims)(convert_to_tensor(v), 0)[:0] for v in out])
 
 
 def vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True):
@@ -100,7 +112,8 @@ def _last(fn, elements, state):
         state, elements = elements[0], elements[1:]
     for state in _fold(fn, elements, state):
         pass
-    return state
+    leaves, form = flatten(state)
+    return pack(form, [convert_to_tensor(v) for v in leaves])
 
 
 def scan(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False,

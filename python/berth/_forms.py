@@ -10,10 +10,12 @@ def linspace(start, stop, num, name=None, axis=0):
     first = convert_to_tensor(start)
     last = convert_to_tensor(stop, first.dtype) if not hasattr(stop, "dtype") else convert_to_tensor(stop)
     num = int(num)
+    if num < 0:
+        raise ValueError(f"tf.linspace: num is {num}; expected 0 or more")
+    if first.dtype.is_integer:
+        first, last = _ops.math.cast(first, float64), _ops.math.cast(last, float64)
     if not len(first.shape) and not len(last.shape):
-        return _ops.linspace(start, stop, num) if first.dtype == float32 else _ops.linspace(start, stop, num, first.dtype)
-    if num < 1:
-        raise ValueError(f"tf.linspace: num is {num}; expected 1 or more")
+        return _ops.linspace(first, last, num, first.dtype) if num else _ops.zeros([0], first.dtype)
     shape = (_ops.zeros_like(first) + _ops.zeros_like(last)).shape.as_list()
     at = axis % (len(shape) + 1)
     first, last = (_ops.expand_dims(_ops.broadcast_to(v, shape), at) for v in (first, last))
@@ -21,7 +23,8 @@ def linspace(start, stop, num, name=None, axis=0):
     turns = _ops.reshape(_ops.math.cast(_ops.range(0, num - 1, 1), dtype), [-1 if i == at else 1 for i in range(len(shape) + 1)])
     step = (_ops.math.cast(last, dtype) - _ops.math.cast(first, dtype)) / max(num - 1, 1)
     inner = _ops.math.cast(_ops.math.cast(first, dtype) + step * turns, first.dtype)
-    return _ops.concat([inner, last], at) if num > 1 else first
+    return _ops.concat([inner, last], at) if num > 1 else first if num else _ops.reshape(_ops.zeros([0], first.dtype), [
+        0 if i == at else n for i, n in enumerate(first.shape)])
 
 
 def _all_values(x):
@@ -37,7 +40,7 @@ def bincount(arr, weights=None, minlength=None, maxlength=None, dtype=int32, nam
         raise ValueError(f"tf.math.bincount: axis is {axis!r}; expected None, 0 or -1")
     if binary_output and weights is not None:
         raise ValueError("tf.math.bincount: weights count nothing beside binary_output=True; leave one out")
-    flat = _all_values(arr)
+    flat = _all_values(_ops.zeros([0], int32) if isinstance(arr, (list, tuple)) and not arr else arr)
     in_one_row = not hasattr(arr, "with_values") and len(flat.shape) < 2
     if not binary_output and (in_one_row or axis != -1):
         given = {"weights": None if weights is None else _all_values(weights), "minlength": minlength, "maxlength": maxlength}
@@ -146,6 +149,12 @@ def relu6(features, name=None):
     """Numbers cut off at 0 and 6."""
     x = convert_to_tensor(features)
     return _ops.clip_by_value(x, 0, 6) if x.dtype.is_integer else _ops.nn.relu6(x)
+
+
+def leaky_relu(features, alpha=0.2, name=None):
+    """features, and alpha * features where they are negative; of whole numbers float32."""
+    x = convert_to_tensor(features)
+    return _ops.nn.leaky_relu(_ops.math.cast(x, float32) if x.dtype.is_integer else x, alpha)
 
 
 class constant_initializer:

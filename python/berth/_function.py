@@ -441,7 +441,8 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
             if not isinstance(loop_vars, (list, tuple)):
                 loop_vars = (loop_vars,)
             turn += 1
-        return loop_vars
+        leaves, form = present(loop_vars)
+        return pack(form, [v if hasattr(v, "staged") else convert_to_tensor(v) for v in leaves])
     for v in loop_vars:
         if hasattr(v, "staged"):  # a TensorArray
             v.staged()

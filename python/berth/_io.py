@@ -189,6 +189,10 @@ def decode_csv(records, record_defaults, field_delim=",", use_quote_delim=True, 
     rows = [next(csv.reader([t.decode()], delimiter=field_delim, quoting=csv.QUOTE_MINIMAL if use_quote_delim
                             else csv.QUOTE_NONE), []) for t in texts.ravel()]
     columns = list(range(len(record_defaults))) if select_cols is None else [int(c) for c in select_cols]
+    for i, row in enumerate(rows if select_cols is None else []):
+        if len(row) != len(columns):
+            raise _core.InvalidArgumentError(f"decode_csv: record {i} has {len(row)} fields; expected {len(columns)}, as many as "
+                                             "record_defaults; select_cols takes some of them")
     out = []
     for column, default in zip(columns, record_defaults):
         given = None if isinstance(default, _core.DType) else numpy.ravel(

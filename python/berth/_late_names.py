@@ -31,7 +31,7 @@ LATE = {
             "to_hash_bucket_strong",
         "_as_string": "as_string",
         "_more": "unicode_encode ngrams",
-        "_arguments": "lower upper reduce_join",
+        "_arguments": "lower upper reduce_join substr",
     },
     "math": {
         "_forms": "bincount accumulate_n sign divide_no_nan",
@@ -43,7 +43,7 @@ LATE = {
         "_arguments": "count_nonzero",
     },
     "nn": {
-        "_forms": "conv2d depthwise_conv2d max_pool2d relu6",
+        "_forms": "conv2d depthwise_conv2d max_pool2d relu6 leaky_relu",
         "_numeric":
             "convolution conv_transpose pool max_pool avg_pool ctc_loss ctc_greedy_decoder ctc_beam_search_decoder top_k",
         "_nn_more":

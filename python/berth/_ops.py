@@ -59,8 +59,9 @@ def ones(shape, dtype=float32, name=None):
 
 def zeros_like(input, dtype=None, name=None, layout=None):
     """Zeros of the shape of a tensor, and of its dtype or another."""
-    if (getattr(input, "dtype", None) if dtype is None else dtype) == string:
-        return _empty_texts(convert_to_tensor(input).shape)
+    input = convert_to_tensor(input)
+    if (input.dtype if dtype is None else dtype) == string:
+        return _empty_texts(input.shape)
     out = _ops.zeros_like(input)
     return out if dtype is None or out.dtype == dtype else _ops.math.cast(out, dtype)
 
@@ -106,6 +107,8 @@ def stack(values, axis=0, name=None):
             isinstance(v, (str, bytes)) or getattr(v, "dtype", None) == string for v in values):
         import numpy
         return convert_to_tensor(numpy.stack([convert_to_tensor(v, string)._array() for v in values], axis))
+    if isinstance(values, (list, tuple)) and not values:
+        return _ops.zeros([0])
     return _ops.stack(values, axis)
 
 

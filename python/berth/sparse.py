@@ -147,6 +147,12 @@ def to_dense(sp_input, default_value=None, validate_indices=True, name=None):
     if _core.is_open(sp_input.dense_shape):
         from berth._function import NeedsValues
         raise NeedsValues("the shape of a SparseTensor follows from values")
+    if validate_indices and not sp_input.indices.is_symbolic:
+        steps = _np.diff(sp_input.indices.numpy(), axis=0)
+        back = _np.take_along_axis(steps, (steps != 0).argmax(1)[:, None], 1)[:, 0] <= 0
+        if back.any():
+            raise _core.InvalidArgumentError(f"sparse.to_dense: indices[{back.argmax() + 1}] is out of order or repeated; expected "
+                                             "them in row-major order, each once: tf.sparse.reorder(), or validate_indices=False")
     if sp_input.dtype == string:
         out = _np.full(sp_input.shape.as_list(), b"" if default_value is None else convert_to_tensor(
             default_value).numpy(), object)
@@ -157,6 +163,10 @@ def to_dense(sp_input, default_value=None, validate_indices=True, name=None):
         return dense
     there = _ops.scatter_nd(sp_input.indices, _ops.ones(sp_input.values.shape, _core.int32), sp_input.shape)
     return _ops.where(there > 0, dense, _ops.fill(sp_input.shape, default_value, sp_input.dtype))
+
+
+def _dense(x):
+    return to_dense(x, validate_indices=False)
 
 
 def from_dense(tensor, name=None):
@@ -185,14 +195,14 @@ def reshape(sp_input, shape, name=None):
 
 def sparse_dense_matmul(sp_a, b, adjoint_a=False, adjoint_b=False, name=None):
     """sp_a @ b of matrices, one of them sparse."""
-    dense = to_dense(sp_a) if isinstance(sp_a, SparseTensor) else convert_to_tensor(sp_a)
-    other = to_dense(b) if isinstance(b, SparseTensor) else convert_to_tensor(b)
+    dense = _dense(sp_a) if isinstance(sp_a, SparseTensor) else convert_to_tensor(sp_a)
+    other = _dense(b) if isinstance(b, SparseTensor) else convert_to_tensor(b)
     return _ops.matmul(dense, other, transpose_a=adjoint_a, transpose_b=adjoint_b)
 
 
 def reduce_sum(sp_input, axis=None, keepdims=None, output_is_sparse=False, name=None):
     """The sum over axes of a SparseTensor, dense unless output_is_sparse."""
-    out = _ops.math.reduce_sum(to_dense(sp_input), axis, bool(keepdims))
+    out = _ops.math.reduce_sum(_dense(sp_input), axis, bool(keepdims))
     return from_dense(out) if output_is_sparse else out
 
 
@@ -205,12 +215,14 @@ def transpose(sp_input, perm=None, name=None):
 
 def add(a, b, threshold=0):
     """The sum; sparse if both are."""
-    total = (to_dense(a) if isinstance(a, SparseTensor) else convert_to_tensor(a)) + (
-        to_dense(b) if isinstance(b, SparseTensor) else convert_to_tensor(b))
-    both = isinstance(a, SparseTensor) and isinstance(b, SparseTensor)
-    if both and threshold:
-        total = _ops.where(_ops.math.abs(total) < threshold, _ops.zeros_like(total), total)
-    return from_dense(total) if both else total
+    total = (_dense(a) if isinstance(a, SparseTensor) else convert_to_tensor(a)) + (
+        _dense(b) if isinstance(b, SparseTensor) else convert_to_tensor(b))
+    if not isinstance(a, SparseTensor) or not isinstance(b, SparseTensor):
+        return total
+    at = _np.unique(_np.concatenate([a.indices.numpy(), b.indices.numpy()]), axis=0)
+    values = _ops.gather_nd(total, at)
+    kept = _np.abs(values.numpy()) >= threshold
+    return SparseTensor(at, values, a.dense_shape) if kept.all() else SparseTensor(at[kept], _ops.boolean_mask(values, kept), a.dense_shape)
 
 
 def eye(num_rows, num_columns=None, dtype=None, name=None):
@@ -336,7 +348,7 @@ def _of_both(pick, a, b):
     shape = a.shape.as_list()
     places = [_np.ravel_multi_index(tuple(v.indices.numpy().T), shape) for v in (a, b)]
     at = _np.stack(_np.unravel_index(_np.union1d(*places).astype("int64"), shape), 1)
-    return SparseTensor(at, _ops.gather_nd(pick(to_dense(a), to_dense(b)), at), shape)
+    return SparseTensor(at, _ops.gather_nd(pick(_dense(a), _dense(b)), at), shape)
 
 
 def softmax(sp_input, name=None):

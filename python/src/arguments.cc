@@ -45,6 +45,19 @@ void Arguments::bind(const Name* names, size_t count) {
   }
 }
 
+namespace {
+
+// Of what is no tensor: none.
+DType dtype_if_tensor(PyObject* o) {
+  try {
+    return tensor_of(o).dtype();
+  } catch (const NotThat&) {
+    return DType::kInvalid;
+  }
+}
+
+}  // namespace
+
 DType Arguments::hint(size_t slot) const {
   // Counts and places stay whole numbers beside tensors of floats.
   static constexpr std::string_view kWhole[] = {
@@ -82,15 +95,18 @@ DType Arguments::hint(size_t slot) const {
       return dtype;
     }
   }
-  if (!is_operand(slot)) return DType::kInvalid;
-  // maximum(0., [1, -1]): whole numbers beside a float of Python are floats.
+  // maximum([0.], [1]): whole numbers beside floats of Python are floats.
+  static constexpr std::string_view kSides[] = {
+      "x", "y", "a", "b", "t", "clip_value_min", "clip_value_max"};
+  const auto is_side = [&](size_t i) {
+    return slots_[i] != nullptr &&
+           std::ranges::count(kSides, bound_[i].tensorflow) > 0;
+  };
+  if (array ? !is_operand(slot) : !is_side(slot)) return DType::kInvalid;
   for (size_t i = 0; i < count_; ++i) {
-    if (i == slot || !is_operand(i)) continue;
-    if (PyFloat_Check(slots_[i]) && !is_tensor_like(slots_[i])) return float32;
-    if (array && i < slot) {
-      const DType dtype = tensor_of(slots_[i]).dtype();
-      if (is_inexact(dtype)) return dtype;
-    }
+    if (i == slot || !is_side(i) || (array && i > slot)) continue;
+    const DType dtype = dtype_if_tensor(slots_[i]);
+    if (is_inexact(dtype)) return dtype;
   }
   return DType::kInvalid;
 }

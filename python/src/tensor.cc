@@ -76,6 +76,21 @@ Tensor one_of(const Tensor& a, const Tensor& b, Site site) {
   return a.dtype() == bool_ ? math::logical_xor(a, b, site)
                             : bitwise::bitwise_xor(a, b, site);
 }
+// Tensors of shapes that do not fit each other differ, as in TensorFlow.
+bool fit(const Shape& a, const Shape& b) {
+  for (int k = 1; k <= std::min(a.rank(), b.rank()); ++k) {
+    const int64_t n = a[a.rank() - k], m = b[b.rank() - k];
+    if (n != m && n != 1 && m != 1 && n >= 0 && m >= 0) return false;
+  }
+  return true;
+}
+Tensor same(const Tensor& a, const Tensor& b, Site site) {
+  return fit(a.shape(), b.shape()) ? math::equal(a, b, site) : constant(false);
+}
+Tensor differ(const Tensor& a, const Tensor& b, Site site) {
+  return fit(a.shape(), b.shape()) ? math::not_equal(a, b, site)
+                                   : constant(true);
+}
 Tensor product(const Tensor& a, const Tensor& b, Site site) {
   return matmul(a, b, {}, site);
 }
@@ -148,8 +163,8 @@ void add_operators(nb::class_<T>& c) {
   two.template operator()<&math::less_equal>("__le__", nullptr);
   two.template operator()<&math::greater>("__gt__", nullptr);
   two.template operator()<&math::greater_equal>("__ge__", nullptr);
-  two.template operator()<&math::equal>("__eq__", nullptr);
-  two.template operator()<&math::not_equal>("__ne__", nullptr);
+  two.template operator()<&same>("__eq__", nullptr);
+  two.template operator()<&differ>("__ne__", nullptr);
 }
 
 template <class T>

@@ -195,3 +195,71 @@ def test_names_in_two_modules_do_the_same():
     assert tf.linalg.einsum is tf.einsum and tf.dtypes.cast(["1"], tf.string).dtype == tf.string
     assert tf.dtypes.saturate_cast(300., tf.uint8).numpy() == 255 and tf.dtypes.complex(1., 2.).numpy() == 1 + 2j
     assert tf.linalg.einsum("ij,kj->ik", tf.ones([1, 2]), tf.ones([3, 2])).shape == [1, 3]
+
+
+@pytest.mark.parametrize("name", "add subtract multiply maximum minimum pow divide floordiv floormod squared_difference atan2 less xlogy".split())
+def test_whole_numbers_beside_floats_of_python(name):
+    f = getattr(tf.math, name)
+    assert np.array_equal(f([1., 3.], [2, 2]), f([1., 3.], [2., 2.]))
+    assert f([2], np.array([1.], np.float32)).dtype in (tf.float32, tf.bool)
+
+
+def test_pairs_of_lists_in_other_functions():
+    assert tf.where([True, False], [1.], [2]).numpy().tolist() == [1, 2]
+    assert tf.clip_by_value([1., 5.], 2, 3).numpy().tolist() == [2, 3] and tf.matmul([[1.]], [[2]]).dtype == tf.float32
+
+
+def test_tensors_of_shapes_that_do_not_fit_differ():
+    a = tf.constant([1, 2])
+    assert not a == tf.constant([1, 2, 3]) and bool(a != [1, 2, 3]) and ((a == [[1], [2]]).numpy() == [[True, False], [False, True]]).all()
+    with pytest.raises(tf.errors.InvalidArgumentError, match="broadcast"):
+        tf.equal(a, [1, 2, 3])
+
+
+def test_evenly_spaced_whole_numbers_are_float64():
+    for given in (tf.linspace(0, 10, 4), tf.linspace(tf.constant(0), 10, 4), tf.linspace([0], [10], 4)[:, 0]):
+        assert given.dtype == tf.float64 and given.numpy() == pytest.approx([0, 10 / 3, 20 / 3, 10])
+    assert tf.linspace(0., 1., 0).shape == [0] and tf.linspace([0., 1.], [1., 2.], 0).shape == [0, 2]
+
+
+def test_functions_of_nothing():
+    assert tf.stack([]).shape == [0] and tf.math.bincount([]).dtype == tf.int32
+    doubled = tf.map_fn(lambda x: (x * 2, tf.strings.as_string(x)), tf.zeros([0, 3]), fn_output_signature=(tf.float32, tf.string))
+    assert doubled[0].shape == [0, 3] and doubled[1].shape == [0, 3] and doubled[1].dtype == tf.string
+    assert tf.vectorized_map(tf.reduce_sum, tf.zeros([0, 3])).shape == [0]
+    assert tf.foldl(lambda a, x: a + x, tf.zeros([0]), initializer=0.).shape == []
+    assert tf.while_loop(lambda i: i < 0, lambda i: [i + 1], [0])[0].dtype == tf.int32
+    assert tf.zeros_like(["a", "b"]).numpy().tolist() == [b"", b""] and tf.random.uniform([2], 5, 5).numpy().tolist() == [5, 5]
+
+
+def test_parts_of_texts_each_at_its_place():
+    s = tf.strings.substr
+    assert s(["abc", "x"], [0, 0], [1, 1]).numpy().tolist() == [b"a", b"x"]
+    assert s("abcdef", [0, 1, -2], [1, 2, 5]).numpy().tolist() == [b"a", b"bc", b"ef"]
+    assert s(["h\u00e9a"], [1], [1], unit="UTF8_CHAR").numpy()[0].decode() == "\u00e9"
+    for at, count in (([0, 5], [1, 1]), (1, [1, 2])):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            s(["abc", "x"], at, count)
+
+
+def test_records_of_csv_have_as_many_fields_as_defaults():
+    for text, defaults in (("1,2", [[0]]), ("1", [[0], [1]])):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="decode_csv: record 0 has"):
+            tf.io.decode_csv([text], defaults)
+    assert tf.io.decode_csv(["1,2"], [[0]], select_cols=[1])[0].numpy().tolist() == [2]
+
+
+def test_sparse_tensors_are_checked_where_they_become_dense():
+    for at in ([[1, 0], [0, 0]], [[0, 1], [0, 1]]):
+        x = tf.SparseTensor(at, [5, 6], [2, 2])
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"indices\[1\] is out of order or repeated"):
+            tf.sparse.to_dense(x)
+        assert tf.sparse.to_dense(x, validate_indices=False).shape == [2, 2]
+    assert tf.sparse.reduce_sum(tf.SparseTensor([[1, 0], [0, 0]], [5, 6], [2, 2]), 1).numpy().tolist() == [6, 5]
+    a, b = tf.sparse.from_dense([1, 0, 3]), tf.sparse.from_dense([-1, 2, 0])
+    assert tf.sparse.add(a, b).values.numpy().tolist() == [0, 2, 3]
+    assert tf.sparse.add(a, b, threshold=1).indices.numpy().tolist() == [[1], [2]]
+
+
+def test_leaks_of_whole_numbers():
+    assert tf.nn.leaky_relu([-1, 2], .5).numpy().tolist() == [-.5, 2]

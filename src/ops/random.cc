@@ -344,7 +344,7 @@ void infer_normal(InferContext& c) {
 
 void infer_uniform(InferContext& c) {
   const double low = c.attr<double>("minval"), high = c.attr<double>("maxval");
-  if (!finite(low) || !finite(high) || !finite(high - low) || low >= high) {
+  if (!finite(low) || !finite(high) || !finite(high - low) || low > high) {
     c.fail(
         fmt::format("the range is [{}, {}); expected a finite one that is "
                     "not empty",
