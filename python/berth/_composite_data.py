@@ -121,3 +121,15 @@ def with_row_splits_dtype(batch, dtype):
     leaves, form = flatten(batch, whole=RaggedTensor)
     out = pack(form, [v.with_row_splits_dtype(dtype) if isinstance(v, RaggedTensor) else v for v in leaves])
     return out if len(out) > 1 else out[0]
+
+
+def specs_of(types, shapes):
+    """The structure of `types` with TensorSpecs; shapes: as many as it has, or None."""
+    def shape_of(key):
+        return None if shapes is None else shapes[key]
+    if isinstance(types, dict):
+        return {k: specs_of(v, shape_of(k)) for k, v in types.items()}
+    if isinstance(types, (tuple, list)):
+        parts = [specs_of(v, shape_of(i)) for i, v in enumerate(types)]
+        return type(types)(*parts) if hasattr(types, "_fields") else type(types)(parts)
+    return TensorSpec(shapes, types)

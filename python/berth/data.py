@@ -14,18 +14,6 @@ AUTOTUNE = _core.AUTOTUNE
 INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = -1, -2
 
 
-def _specs(types, shapes):
-    """The structure of `types` with TensorSpecs; shapes: as many as it has, or None."""
-    def shape_of(key):
-        return None if shapes is None else shapes[key]
-    if isinstance(types, dict):
-        return {k: _specs(v, shape_of(k)) for k, v in types.items()}
-    if isinstance(types, (tuple, list)):
-        parts = [_specs(v, shape_of(i)) for i, v in enumerate(types)]
-        return type(types)(*parts) if hasattr(types, "_fields") else type(types)(parts)
-    return TensorSpec(shapes, types)
-
-
 class Dataset(_NotATensor):
     """A pipeline of elements (tf.data.Dataset). Transforms return new ones."""
 
@@ -57,7 +45,8 @@ class Dataset(_NotATensor):
                        output_signature=None, name=None):
         """Elements of generator(), a function that returns an iterable."""
         if output_signature is None:
-            output_signature = _specs(output_types, output_shapes)
+            from berth._composite_data import specs_of
+            output_signature = specs_of(output_types, output_shapes)
         leaves, form = flatten(output_signature, lambda v: isinstance(v, TensorSpec))
         specs = [(None if s.shape.rank is None else s.shape, s.dtype) for s in leaves]
 

@@ -47,7 +47,7 @@ void Arguments::bind(const Name* names, size_t count) {
 
 namespace {
 
-// Of what is no tensor: none.
+// Returns kInvalid for values that do not become tensors.
 DType dtype_if_tensor(PyObject* o) {
   try {
     return tensor_of(o).dtype();
