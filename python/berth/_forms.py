@@ -14,7 +14,7 @@ def linspace(start, stop, num, name=None, axis=0):
         raise ValueError(f"tf.linspace: num is {num}; expected 0 or more")
     if first.dtype.is_integer:
         first, last = _ops.math.cast(first, float64), _ops.math.cast(last, float64)
-    if not len(first.shape) and not len(last.shape):
+    if isinstance(start, (int, float)) and isinstance(stop, (int, float)):
         return _ops.linspace(first, last, num, first.dtype) if num else _ops.zeros([0], first.dtype)
     shape = (_ops.zeros_like(first) + _ops.zeros_like(last)).shape.as_list()
     at = axis % (len(shape) + 1)

@@ -152,11 +152,19 @@ class Dataset(_NotATensor):
 
     def filter(self, predicate, name=None):
         """The elements for which predicate(*element) holds."""
-        return self._same(self.__berth__.filter(self._on_elements(predicate)))
+        return self._same(self.__berth__.filter(self._test("filter", predicate)))
 
     def take_while(self, predicate, name=None):
         """The elements before the first for which predicate(*element) does not hold."""
-        return self._same(self.__berth__.take_while(self._on_elements(predicate)))
+        return self._same(self.__berth__.take_while(self._test("take_while", predicate)))
+
+    def _test(self, name, predicate):
+        def test(leaves):
+            holds = predicate(*_arguments(self._form, leaves))
+            if not isinstance(holds, bool) and not convert_to_tensor(holds).dtype.is_bool:
+                raise TypeError(f"{name}: the predicate returns {holds!r}; expected a bool, such as that of x > 0")
+            return holds
+        return test
 
     def _on_elements(self, fn):
         return lambda leaves: fn(*_arguments(self._form, leaves))

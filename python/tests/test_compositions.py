@@ -263,3 +263,19 @@ def test_sparse_tensors_are_checked_where_they_become_dense():
 
 def test_leaks_of_whole_numbers():
     assert tf.nn.leaky_relu([-1, 2], .5).numpy().tolist() == [-.5, 2]
+
+
+def test_numbers_between_tensors_have_gradients():
+    x = tf.constant([1., 2.])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.linspace(x[0], x[1], 3)
+    assert tape.gradient(y, x).numpy() == pytest.approx([1.5, 1.5])
+
+
+@pytest.mark.parametrize("name", ["filter", "take_while"])
+def test_predicates_are_bools(name):
+    ds = tf.data.Dataset.range(3)
+    assert [int(x) for x in getattr(ds, name)(lambda x: x < 2)] == [int(x) for x in getattr(ds, name)(lambda x: bool(x < 2))] == [0, 1]
+    with pytest.raises((TypeError, tf.errors.InvalidArgumentError), match=f"{name}: the predicate returns"):
+        list(getattr(ds, name)(lambda x: x))
