@@ -9,22 +9,28 @@ from berth._frames import hiding as _hiding
 from berth._lazy import Names as _Names
 
 
+def _of_type(listed, device_type):
+    # Of types that only other machines have, such as "TPU", there is none.
+    return listed(device_type or "") if device_type in (None, "", "CPU", "GPU") else [
+        d for d in listed("") if d.device_type == device_type]
+
+
 @_hiding
 def list_physical_devices(device_type=None):
-    """What the machine has: a list of PhysicalDevice, of one type ("CPU", "GPU") or of all."""
-    return _engine.list_physical_devices(device_type or "")
+    """What the machine has: a list of PhysicalDevice, of one type ("CPU", "GPU") or of all; of other types none."""
+    return _of_type(_engine.list_physical_devices, device_type)
 
 
 @_hiding
 def list_logical_devices(device_type=None):
     """What the program has: a list of LogicalDevice, of one type or of all. Makes the devices."""
-    return _engine.list_logical_devices(device_type or "")
+    return _of_type(_engine.list_logical_devices, device_type)
 
 
 @_hiding
 def get_visible_devices(device_type=None):
     """The physical devices that become devices, of one type or of all."""
-    return _engine.get_visible_devices(device_type or "")
+    return _of_type(_engine.get_visible_devices, device_type)
 
 
 @_hiding

@@ -379,6 +379,8 @@ class CheckpointManager:
 
     def __init__(self, checkpoint, directory, max_to_keep=5, keep_checkpoint_every_n_hours=None,
                  checkpoint_name="ckpt", step_counter=None, checkpoint_interval=None, init_fn=None):
+        if checkpoint_interval is not None and step_counter is None:
+            raise ValueError("CheckpointManager: checkpoint_interval counts steps; expected step_counter, a variable, beside it")
         self._checkpoint, self._directory = checkpoint, _remote.plain(directory)
         self._away = _away.Manager(self._directory, checkpoint_name) if _remote.is_url(self._directory) else None
         self._interval = checkpoint_interval
@@ -403,6 +405,8 @@ class CheckpointManager:
     def save(self, checkpoint_number=None, check_interval=True, options=None):
         """Saves and deletes what is too old; returns the path, or None before the interval is over."""
         number = None if checkpoint_number is None else int(checkpoint_number)
+        if number is None and self._options["step_counter"] is not None:
+            number = int(self._checkpoint.save_counter) + 1  # the engine's own number would be the step
         if self._away:
             return self._away.save(lambda: self.__berth__.save(number, check_interval))
         return self.__berth__.save(number, check_interval)
@@ -469,18 +473,15 @@ class CheckpointReader:
 
     def get_variable_to_dtype_map(self):
         """{name: DType}."""
-        return {name: _core.load_variable(self._path, self._plain(name)).dtype for name in self.get_variable_to_shape_map()}
-
-    def _plain(self, name):
-        return name.removesuffix(self._END)
+        return {name: _core.load_variable(self._path, name.removesuffix(self._END)).dtype for name in self.get_variable_to_shape_map()}
 
     def has_tensor(self, tensor_str):
         """Whether there is a value of this name."""
-        return self._plain(tensor_str) in dict(list_variables(self._path))
+        return tensor_str.removesuffix(self._END) in dict(list_variables(self._path))
 
     def get_tensor(self, tensor_str):
         """A value as an array; NotFoundError of another name."""
-        return load_variable(self._path, self._plain(tensor_str))
+        return load_variable(self._path, tensor_str)
 
 
 def load_checkpoint(ckpt_dir_or_file):
@@ -494,4 +495,5 @@ def load_checkpoint(ckpt_dir_or_file):
 
 def load_variable(ckpt_dir_or_file, name):
     """Returns a value of a checkpoint as an array."""
-    return _core.load_variable(_path_here(ckpt_dir_or_file, "load_variable"), str(name)).numpy()
+    plain = str(name).removesuffix(CheckpointReader._END)
+    return _core.load_variable(_path_here(ckpt_dir_or_file, "load_variable"), plain).numpy()

@@ -279,3 +279,22 @@ def test_predicates_are_bools(name):
     assert [int(x) for x in getattr(ds, name)(lambda x: x < 2)] == [int(x) for x in getattr(ds, name)(lambda x: bool(x < 2))] == [0, 1]
     with pytest.raises((TypeError, tf.errors.InvalidArgumentError), match=f"{name}: the predicate returns"):
         list(getattr(ds, name)(lambda x: x))
+
+
+def test_managers_count_saves_beside_a_step_counter(tmp_path):
+    step = tf.Variable(0)
+    checkpoint = tf.train.Checkpoint(step=step)
+    manager = tf.train.CheckpointManager(checkpoint, str(tmp_path), 3, step_counter=step, checkpoint_interval=2)
+    saved = []
+    for _ in range(5):
+        step.assign_add(1)
+        path = manager.save()
+        saved.append(path and path.rpartition("-")[2])
+    assert saved == ["1", None, "2", None, "3"] and int(checkpoint.save_counter) == 3
+    assert tf.train.load_variable(manager.latest_checkpoint, "step/.ATTRIBUTES/VARIABLE_VALUE") == 5
+    with pytest.raises(ValueError, match="step_counter"):
+        tf.train.CheckpointManager(checkpoint, str(tmp_path), 3, checkpoint_interval=2)
+
+
+def test_types_of_devices_that_other_machines_have():
+    assert tf.config.list_physical_devices("TPU") == tf.config.list_logical_devices("XLA_CPU") == tf.config.get_visible_devices("TPU") == []

