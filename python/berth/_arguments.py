@@ -215,12 +215,14 @@ def substr(input, pos, len, unit="BYTE", name=None):
 def reduce_join(inputs, axis=None, keepdims=False, separator="", name=None):
     """Texts along an axis, or all, in one, with separators; with keepdims axes of length 1 stay."""
     x = convert_to_tensor(inputs)
-    out = _ops.strings.reduce_join(x, axis, separator)
-    if not keepdims:
-        return out
-    rank = len(x.shape)
-    axes = list(range(rank)) if axis is None else [a % rank for a in (axis if isinstance(axis, (list, tuple)) else [axis])]
-    return _of_text_too(_ops.reshape)(out, [1 if i in axes else n for i, n in enumerate(x.shape.as_list())])
+    rank, inputs_shape = len(x.shape), x.shape.as_list()
+    axes = list(range(rank))[::-1] if axis is None else list(axis) if isinstance(axis, (list, tuple)) else [axis]
+    if any(not -rank <= a < rank for a in axes):
+        raise _core.InvalidArgumentError(f"reduce_join: axis {axis} of {inputs_shape}; expected axes from {-rank} to {rank - 1}")
+    axes = [a % rank for a in axes]
+    for n, a in enumerate(axes):  # the first of them first
+        x = _ops.strings.reduce_join(x, a - sum(b < a for b in axes[:n]), separator)
+    return _of_text_too(_ops.reshape)(x, [1 if i in axes else n for i, n in enumerate(inputs_shape)]) if keepdims else x
 
 
 def _placed(name, given, bad_indices_policy):

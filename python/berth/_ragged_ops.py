@@ -75,6 +75,8 @@ def _over_rows(plain, x, y, *args, **kwargs):
 
 
 def _reduce(name, plain, x, axis=None, keepdims=False, **kwargs):
+    if name in ("reduce_mean", "reduce_variance", "reduce_std") and x.dtype.is_integer:  # quotients
+        x = x.with_flat_values(_ops.math.cast(x.flat_values, _core.float32 if x.dtype.size < 4 else _core.float64))
     if axis is None:
         return plain(x.flat_values, **kwargs)
     if isinstance(axis, (list, tuple)):
@@ -201,6 +203,11 @@ def _expand_dims(x, axis, name=None):
 def _gather(plain, params, indices, validate_indices=None, axis=None, batch_dims=0, name=None):
     if _is(indices) and not indices.dtype.is_integer:
         raise _core.InvalidArgumentError(f"gather: the indices are {indices.dtype.name}; expected one of int32, int64: write tf.cast")
+    if batch_dims:
+        from berth import gather
+        own = None if axis is None else axis - 1
+        return ragged.stack([gather(p, i, axis=own, batch_dims=batch_dims - 1)
+                             for p, i in zip(*(_rows_of(v if _is(v) else convert_to_tensor(v)) for v in (params, indices)))])
     if _is(indices) and not _is(params):
         return indices.with_flat_values(plain(params, indices.flat_values, axis=axis))
     if _is(indices):
@@ -208,9 +215,8 @@ def _gather(plain, params, indices, validate_indices=None, axis=None, batch_dims
     at = convert_to_tensor(indices).numpy()
     if at.dtype.kind not in "iu":
         raise _core.InvalidArgumentError(f"gather: the indices are {at.dtype}; expected one of int32, int64: write tf.cast")
-    if axis not in (None, 0) or batch_dims:
-        rows = [plain(params[i], at[i]) if batch_dims else plain(params[i], at) for i in range(params._count())]
-        return ragged.stack(rows)
+    if axis not in (None, 0):
+        return ragged.stack([plain(params[i], at) for i in range(params._count())])
     out = ragged._take(params, at.ravel())
     return out if at.ndim == 1 else params[int(at)] if at.ndim == 0 else ragged.RaggedTensor(
         out, _np.arange(at.shape[0] + 1) * at.shape[1])
@@ -288,10 +294,19 @@ def _many(plain, inputs, *args, **kwargs):
 def _reduce_join(plain, inputs, axis=None, keepdims=False, separator="", name=None):
     if inputs.dtype != string:
         raise _core.InvalidArgumentError(f"reduce_join: the RaggedTensor is {inputs.dtype.name}; expected string")
-    axis = _axis(inputs, -1 if axis is None else axis)
-    if axis > 1 or _is(inputs.values):
-        return inputs.with_values(_reduce_join(plain, inputs.values, axis - 1, keepdims, separator))
-    return convert_to_tensor([separator.encode().join(row.numpy().tolist()) for row in inputs])
+    if axis is None:
+        return plain(inputs.flat_values, keepdims=keepdims, separator=separator)
+    axis = _axis(inputs, axis)
+    if axis > 1:
+        inner = functools.partial(_reduce_join, plain) if _is(inputs.values) else plain
+        return inputs.with_values(inner(inputs.values, axis - 1, keepdims=keepdims, separator=separator))
+    if _is(inputs.values):
+        raise NotImplementedError("reduce_join: an axis that has ragged ones after it is not there yet")
+    rows = [row.numpy().tolist() for row in inputs]
+    if axis == 0:
+        rows = [[row[i] for row in rows if i < len(row)] for i in range(max(map(len, rows), default=0))]
+    out = convert_to_tensor([separator.encode().join(row) for row in rows], string)
+    return _expand_dims(out, axis) if keepdims else out
 
 
 def _parts_of(plain, x, *args, **kwargs):

@@ -495,6 +495,10 @@ class IndexedSlices:
     dtype = property(lambda self: self.values.dtype, doc="The dtype of the values.")
     device = property(lambda self: self.values.device, doc="Where the values are.")
 
+    def __repr__(self):
+        shape = "" if self.dense_shape is None else f", dense_shape={self.dense_shape}"
+        return f"IndexedSlices(indices={self.indices}, values={self.values}{shape})"
+
     @property
     def shape(self):
         """That of the tensor that these are rows of; not known without dense_shape."""

@@ -171,8 +171,8 @@ def _dense(x):
 
 def from_dense(tensor, name=None):
     """What of a tensor is not zero."""
-    array = convert_to_tensor(tensor).numpy()
-    at = _np.argwhere(array != 0)
+    array = _np.asarray(convert_to_tensor(tensor).numpy())
+    at = _np.argwhere(array != (b"" if array.dtype.kind == "O" else 0))
     return SparseTensor(at.reshape(-1, array.ndim), array[tuple(at.T)], array.shape)
 
 

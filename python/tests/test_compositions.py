@@ -298,3 +298,42 @@ def test_managers_count_saves_beside_a_step_counter(tmp_path):
 
 def test_types_of_devices_that_other_machines_have():
     assert tf.config.list_physical_devices("TPU") == tf.config.list_logical_devices("XLA_CPU") == tf.config.get_visible_devices("TPU") == []
+
+
+RAGGED = [[1, 2], [], [3, 4, 5]]
+
+
+def test_means_of_ragged_whole_numbers_are_quotients():
+    rt = tf.ragged.constant(RAGGED)
+    assert tf.reduce_mean(rt, 0).numpy().tolist() == [2, 3, 5] and tf.reduce_mean(rt).dtype == tf.float64
+    assert tf.reduce_mean(rt, 1).numpy()[[0, 2]].tolist() == [1.5, 4] and np.isnan(tf.reduce_mean(rt, 1).numpy()[1])
+    assert tf.math.reduce_variance(rt, 1).numpy()[0] == .25 and tf.reduce_mean(tf.cast(rt, tf.int8), 1).dtype == tf.float32
+
+
+def test_ragged_gathers_row_by_row():
+    rt, at = tf.ragged.constant(RAGGED), tf.ragged.constant([[0], [], [2, 1]])
+    assert tf.gather(rt, at, batch_dims=1).to_list() == [[1], [], [5, 4]]
+    assert tf.gather([[10, 20], [30, 40], [50, 60]], tf.ragged.constant([[0], [], [1, 1]]), batch_dims=1).to_list() == [[10], [], [60, 60]]
+    assert tf.gather(tf.ragged.constant([[1, 2], [3, 4]]), [[0], [1]], batch_dims=1).to_list() == [[1], [4]]
+
+
+def test_texts_are_joined_along_axes_in_their_order():
+    x = [["a", "b"], ["c", "d"]]
+    assert tf.strings.reduce_join(x, [0, 1], separator="-").numpy() == b"a-c-b-d"
+    assert tf.strings.reduce_join(x, separator="-").numpy() == tf.strings.reduce_join(x, [1, 0], separator="-").numpy() == b"a-b-c-d"
+    assert tf.strings.reduce_join(x, keepdims=True).numpy().tolist() == [[b"abcd"]]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="axis 5"):
+        tf.strings.reduce_join(["a"], 5)
+
+
+def test_ragged_texts_are_joined_along_any_axis():
+    rs = tf.ragged.constant([["a", "b"], [], ["c"]])
+    assert tf.strings.reduce_join(rs, separator="+").numpy() == b"a+b+c"
+    assert tf.strings.reduce_join(rs, 0).numpy().tolist() == [b"ac", b"b"]
+    assert tf.strings.reduce_join(rs, 1, keepdims=True).shape == [3, 1]
+    deep = tf.ragged.constant([[["a", "b"], ["c"]], [], [["d"]]])
+    assert tf.strings.reduce_join(deep, -1).to_list() == [[b"ab", b"c"], [], [b"d"]]
+
+
+def test_empty_texts_are_the_zeros_of_sparse_text():
+    assert tf.sparse.from_dense(["a", "", "b"]).indices.numpy().tolist() == [[0], [2]]
