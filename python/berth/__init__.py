@@ -46,7 +46,7 @@ from berth import _strings  # noqa: E402
 
 _strings.install(strings)  # noqa: F821
 _strings.take_text(globals())
-del (linspace, sequence_mask, sign, complex, truncatediv, truncatemod, unstack, argsort, scatter_nd, ensure_shape,  # noqa: F821
+del (linspace, sequence_mask, sign, complex, truncatediv, truncatemod, unstack, argsort, scatter_nd, ensure_shape, one_hot,  # noqa: F821
      tensor_scatter_nd_update, tensor_scatter_nd_add, tensor_scatter_nd_sub, tensor_scatter_nd_max,  # noqa: F821  which have
      tensor_scatter_nd_min)  # noqa: F821  another form
 for _path, _sources in _LATE.items():
@@ -86,7 +86,7 @@ _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "ke
          "init_scope": "_control.init_scope", "control_dependencies": "_control.control_dependencies",
          "complex": "_arguments.complex", "truncatediv": "_arguments.truncatediv", "truncatemod": "_arguments.truncatemod",
          "unstack": "_arguments.unstack", "argsort": "_arguments.argsort", "scatter_nd": "_arguments.scatter_nd",
-         "ensure_shape": "_arguments.ensure_shape",
+         "ensure_shape": "_arguments.ensure_shape", "one_hot": "_arguments.one_hot",
          "tensor_scatter_nd_update": "_arguments.tensor_scatter_nd_update",
          "tensor_scatter_nd_add": "_arguments.tensor_scatter_nd_add",
          "tensor_scatter_nd_sub": "_arguments.tensor_scatter_nd_sub",

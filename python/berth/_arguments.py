@@ -19,6 +19,22 @@ def boolean_mask(tensor, mask, axis):
     return _ops.gather(x, _ops.squeeze(_ops.where(_ops.reshape(mask, [-1])), [1]), axis=axis)
 
 
+def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None):
+    """`depth` values for each of `indices`, on a new axis (the last): on_value, 1, at the index, off_value, 0, elsewhere.
+
+    dtype: that of the values, float32 where they are not given either.
+    """
+    axis = -1 if axis is None else axis
+    if on_value is None and off_value is None:
+        return _ops.one_hot(indices, depth, axis=axis, **{} if dtype is None else {"dtype": dtype})
+    on, off = (None if v is None else convert_to_tensor(v, None if hasattr(v, "dtype") else dtype) for v in (on_value, off_value))
+    dtype = as_dtype(dtype or (off if on is None else on).dtype)
+    on, off = (convert_to_tensor(n, dtype) if v is None else v for n, v in ((1, on), (0, off)))
+    if {on.dtype, off.dtype} != {dtype}:
+        raise TypeError(f"one_hot: on_value is {on.dtype.name}, off_value {off.dtype.name}; expected {dtype.name}")
+    return _of_text_too(_ops.where)(_ops.one_hot(indices, depth, axis=axis, dtype=_core.bool), on, off)
+
+
 def ensure_shape(x, shape, name=None):
     """x; InvalidArgumentError unless it has `shape`, of which None says nothing."""
     unknown = shape is None or isinstance(shape, AnyShape) and shape.rank is None

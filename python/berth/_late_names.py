@@ -21,7 +21,8 @@ LATE = {
         "_images_more":
             "ssim ssim_multiscale draw_bounding_boxes extract_glimpse sample_distorted_bounding_box "
             "stateless_sample_distorted_bounding_box stateless_random_jpeg_quality",
-        "_suppression": "non_max_suppression_with_scores non_max_suppression_overlaps combined_non_max_suppression",
+        "_suppression":
+            "non_max_suppression_with_scores non_max_suppression_overlaps combined_non_max_suppression non_max_suppression_padded",
         "_more": "total_variation psnr image_gradients is_jpeg",
         "_arguments": "decode_png encode_jpeg",
     },

@@ -227,7 +227,7 @@ def unicode_encode(input, output_encoding, errors="replace", replacement_char=65
 
 
 def ngrams(data, ngram_width, separator=" ", pad_values=None, padding_width=None, preserve_short_sequences=False, name=None):
-    """Runs of ngram_width neighbours of rows of texts, joined: of a RaggedTensor ragged, of a vector a vector."""
+    """Runs of ngram_width neighbours of rows of texts, joined: of a RaggedTensor ragged, of a tensor a tensor."""
     from berth.ragged import RaggedTensor, _splits
     refuse_kinds("ngrams", "a whole number, or a list of some", ngram_width=ngram_width)
     widths = [ngram_width] if isinstance(ngram_width, int) else list(ngram_width)
@@ -246,4 +246,7 @@ def ngrams(data, ngram_width, separator=" ", pad_values=None, padding_width=None
             made = [separator.encode().join(texts)]
         out.append(made)
     flat = convert_to_tensor(_np.asarray([t for row in out for t in row], dtype=object), string)
-    return RaggedTensor(flat, _splits([len(row) for row in out])) if is_rows or len(data.shape) > 1 else flat
+    if not is_rows and len(data.shape) < 2:
+        return flat
+    made = RaggedTensor(flat, _splits([len(row) for row in out]))
+    return made if is_rows else made.to_tensor("")

@@ -73,7 +73,12 @@ def ones_like(input, dtype=None, name=None, layout=None):
 
 
 def einsum(equation, *inputs, **kwargs):
-    """The sum of products that an equation says, "ij,jk->ik", with Einstein's rule."""
+    """The sum of products that an equation says, "ij,jk->ik", with Einstein's rule.
+
+    optimize: "greedy", "optimal", "branch-2", "branch-all" or "auto"; the engine has an order of its own for all of them.
+    """
+    if kwargs.pop("optimize", "greedy") not in ("greedy", "optimal", "branch-2", "branch-all", "auto"):
+        raise ValueError("einsum: optimize: expected 'greedy', 'optimal', 'branch-2', 'branch-all' or 'auto'")
     return _ops.einsum(equation, inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)) else inputs,
                        **kwargs)
 

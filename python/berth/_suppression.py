@@ -6,7 +6,7 @@ from berth import _core
 from berth._lazy import Lazy
 from berth._tensor import convert_to_tensor
 
-_np = Lazy("numpy")
+_np, _ops = Lazy("numpy"), _core.ops
 CombinedNonMaxSuppression = collections.namedtuple(
     "CombinedNonMaxSuppression", "nmsed_boxes nmsed_scores nmsed_classes valid_detections")
 
@@ -103,3 +103,23 @@ def combined_non_max_suppression(boxes, scores, max_output_size_per_class, max_t
         for k, (value, box, c) in enumerate(rows[:size]):
             out[0][n, k], out[1][n, k], out[2][n, k] = _np.clip(box, 0, 1) if clip_boxes else box, value, c
     return CombinedNonMaxSuppression(*[convert_to_tensor(v) for v in (*out, valid)])
+
+
+def non_max_suppression_padded(boxes, scores, max_output_size, iou_threshold=0.5, score_threshold=float("-inf"),
+                               pad_to_max_output_size=False, name=None, sorted_input=False, canonicalized_coordinates=False,
+                               tile_size=512):
+    """(indices of the boxes that overlap no better one, how many): as many, or with zeros max_output_size; of a batch the latter.
+
+    sorted_input, canonicalized_coordinates, tile_size: what the engine does is right for any boxes.
+    """
+    boxes, scores = convert_to_tensor(boxes), convert_to_tensor(scores)
+    limits = (int(max_output_size), float(iou_threshold), float(score_threshold))
+    batch = boxes.shape.as_list()[:-2]
+    if not batch:
+        found, count = _ops.image.non_max_suppression_padded(boxes, scores, *limits)
+        return (found, count) if pad_to_max_output_size or sorted_input or canonicalized_coordinates else (found[:int(count)], count)
+    if not pad_to_max_output_size:
+        raise ValueError("non_max_suppression_padded: a batch has results of one length; expected pad_to_max_output_size=True")
+    flat = zip(_ops.unstack(_ops.reshape(boxes, [-1, *boxes.shape[-2:]])), _ops.unstack(_ops.reshape(scores, [-1, scores.shape[-1]])))
+    found, count = zip(*[_ops.image.non_max_suppression_padded(b, s, *limits) for b, s in flat])
+    return _ops.reshape(_ops.stack(found), [*batch, limits[0]]), _ops.reshape(_ops.stack(count), batch)

@@ -337,3 +337,31 @@ def test_ragged_texts_are_joined_along_any_axis():
 
 def test_empty_texts_are_the_zeros_of_sparse_text():
     assert tf.sparse.from_dense(["a", "", "b"]).indices.numpy().tolist() == [[0], [2]]
+
+
+def test_values_of_one_hot_have_their_dtype():
+    one_hot = tf.one_hot
+    assert one_hot([0, 2], 3, True, False).numpy().tolist() == [[True, False, False], [False, False, True]]
+    assert [one_hot([0], 3, 5, 2).dtype, one_hot([0], 3, 5.).dtype, one_hot([0], 3, off_value=7).dtype, one_hot([0], 3).dtype] == [
+        tf.int32, tf.float32, tf.int32, tf.float32]
+    assert one_hot([0], 2, "a", "b").numpy().tolist() == [[b"a", b"b"]] and one_hot([0], 2, 5, 0, dtype=tf.float64).dtype == tf.float64
+    for on, off, dtype in ((5, 0., None), (5., None, tf.int32)):
+        with pytest.raises(TypeError):
+            one_hot([0], 2, on, off, dtype=dtype)
+
+
+def test_boxes_kept_are_padded_where_that_is_asked_for():
+    boxes, scores = tf.constant([[0., 0., 1., 1.], [0., 0., 1., .9], [0., 2., 1., 3.]]), tf.constant([.9, .8, .7])
+    f = tf.image.non_max_suppression_padded
+    assert [v.numpy().tolist() for v in f(boxes, scores, 4, .5)] == [[0, 2], 2]
+    assert [v.numpy().tolist() for v in f(boxes, scores, 4, .5, pad_to_max_output_size=True)] == [[0, 2, 0, 0], 2]
+    assert [v.numpy().tolist() for v in f(boxes[None], scores[None], 4, .5, pad_to_max_output_size=True)] == [[[0, 2, 0, 0]], [2]]
+    with pytest.raises(ValueError, match="pad_to_max_output_size"):
+        f(boxes[None], scores[None], 4, .5)
+
+
+def test_neighbours_in_tensors_of_text_are_tensors():
+    assert tf.strings.ngrams([["a", "b"], ["c", "d"]], [1, 2]).numpy().tolist() == [[b"a", b"b", b"a b"], [b"c", b"d", b"c d"]]
+    assert tf.einsum("ij,jk->ik", [[1.]], [[2.]], optimize="optimal").numpy() == 2
+    with pytest.raises(ValueError, match="optimize"):
+        tf.einsum("ij,jk->ik", [[1.]], [[2.]], optimize="x")

@@ -35,6 +35,7 @@ REASONS = {
     "nest.assert_same_structure.expand_composites": "ragged and sparse tensors are leaves",
     "infer_shape": "shapes are known",
     "layout": "strategies and plans place and split",
+    "tile_size": "there are no tiles",
     "use_locking": "an update is whole in any case",
     "alg": "there is one generator of the engine's",
     "gate_gradients": "gradients are computed together",
