@@ -11,10 +11,8 @@ namespace berth::distribute {
 
 namespace {
 
-// Plans of several devices reuse memory later than those of one: what replicas,
-// and what parts of layers and of variables, hold of activations relative to
-// that. Stages hold as much again of every micro-batch (docs/split-models.md).
-constexpr double kReplicasHold = 2.4, kPartsHold = 1.2;
+// What a replica holds of activations, relative to a device alone.
+constexpr double kReplicasHold = 1.1;
 
 }  // namespace
 
@@ -187,10 +185,7 @@ std::vector<int64_t> ChainCosts::bytes_of_replicas(
   if (n > 1) state += 2 * std::min(trained, double{4 << 20});
   if (c_.parts > 1) state += std::min(trained, double{4 << 20});
   std::vector<int64_t> bytes;
-  const bool parts = c_.parts > 1 || c_.sharding == Sharding::kParameters;
-  const double hold = c_.devices.size() < 2 ? 1
-                      : parts               ? kPartsHold
-                                            : kReplicasHold;
+  const double hold = c_.devices.size() < 2 ? 1 : kReplicasHold;
   for (const double r : rows) {
     const double all = state + hold * (kept * r + transient(r));
     bytes.insert(bytes.end(), static_cast<size_t>(c_.parts), std::llround(all));
@@ -209,8 +204,13 @@ double ChainCosts::rows() const {
   return static_cast<double>(chain_.batch) / c_.micro_batches;
 }
 
-// As when stages are cut (Pipeline::cut_stages), and once more every
-// micro-batch.
+// What a device works on, or the gradients of micro-batches whose weights wait.
+int ChainCosts::beside(int in_flight) const {
+  const bool waits = c_.schedule == PipelineSchedule::kZbH1 ||
+                     c_.schedule == PipelineSchedule::kZbV;
+  return waits ? in_flight : 2;
+}
+
 std::vector<int> ChainCosts::held() const {
   const ScheduleShape s = shape();
   const std::vector<int> by_device = in_flight(actions_of(s));
@@ -218,7 +218,7 @@ std::vector<int> ChainCosts::held() const {
   std::vector<int> held;
   for (int k = 0; k < s.stages; ++k) {
     const int all = by_device[static_cast<size_t>(s.device_of(k))];
-    held.push_back((all + per_device - 1) / per_device + c_.micro_batches);
+    held.push_back((all + beside(all) + per_device - 1) / per_device);
   }
   return held;
 }
@@ -307,8 +307,7 @@ std::vector<int64_t> ChainCosts::bytes_of_stages(
   }
   std::vector<int64_t> bytes;
   for (size_t d = 0; d < state.size(); ++d) {
-    const double all = state[d] +
-                       passing[d] * (held[d] + per_device * c_.micro_batches) +
+    const double all = state[d] + passing[d] * (held[d] + beside(held[d])) +
                        largest[d] + transient(rows());
     bytes.insert(bytes.end(), static_cast<size_t>(c_.parts), std::llround(all));
   }

@@ -84,6 +84,7 @@ class ChainCosts {
 
  private:
   StageSum stage(const std::vector<int32_t>& begin, size_t k) const;
+  int beside(int in_flight) const;  // micro-batches that a device holds, too
   const DeviceClass& class_of(int g) const;
   const LinkCost& link_to(int g) const;  // from the group after it
   size_t device_of(int g) const {
