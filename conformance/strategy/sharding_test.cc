@@ -35,6 +35,7 @@ keras::Model chain() {
 
 struct Peak {
   Sharding sharding;
+  double pack;    // over a layer
   double closed;  // bytes of a device
 };
 
@@ -45,8 +46,9 @@ TEST_P(ShardingPeak, IsTheClosedFormAndThePlan) {
   for (const std::string& gpu : kGpus) {
     before.push_back(config::get_memory_info(gpu).current_bytes);
   }
+  const auto pack = static_cast<int64_t>(GetParam().pack * kLayer);
   const MirroredStrategy strategy(kGpus,
-                                  {.communication = {.bytes_per_pack = kLayer},
+                                  {.communication = {.bytes_per_pack = pack},
                                    .sharding = GetParam().sharding});
   const auto scope = strategy.scope();
   auto model = chain();
@@ -69,12 +71,20 @@ constexpr double kP = kVariables, kN = 4;
 INSTANTIATE_TEST_SUITE_P(
     Adam, ShardingPeak,
     testing::Values(
-        // Variables; slots, the parts of gradients; two layers' gradients, and
-        // two packs.
-        Peak{Sharding::kGradients, kP + 3 * kP / kN + 5 * kLayer},
-        // Everything by parts; two layers' variables and gradients, and a pack.
-        Peak{Sharding::kParameters, 4.0 * kP / kN + 5 * kLayer}),
-    [](const auto& info) { return "level_" + std::to_string(info.index + 2); });
+        // Variables, gradients; slots.
+        Peak{Sharding::kOptimizer, 1, 2 * kP + 2 * kP / kN},
+        // Variables; slots, the parts of gradients; two layers' gradients.
+        Peak{Sharding::kGradients, 1, kP + 3 * kP / kN + 2 * kLayer},
+        // Everything by parts; two layers' variables.
+        Peak{Sharding::kParameters, 1, 4.0 * kP / kN + 2 * kLayer},
+        // A gradient of more than a pack is a pack.
+        Peak{Sharding::kOptimizer, 0.25, 2 * kP + 2 * kP / kN},
+        Peak{Sharding::kGradients, 0.25, kP + 3 * kP / kN + 2 * kLayer},
+        Peak{Sharding::kParameters, 0.25, 4.0 * kP / kN + 2 * kLayer}),
+    [](const auto& info) {
+      return "level_" + std::to_string(info.index % 3 + 1) +
+             (info.index < 3 ? "" : "_small_packs");
+    });
 
 // Sizes that no number of devices divides.
 keras::Model odd(double clipnorm) {

@@ -35,21 +35,21 @@ class TakenBytes {
     nodes_.resize(2 * static_cast<size_t>(leaves_));
   }
 
-  void take(const ArenaBuffer& b, Range bytes) {
-    visit_parts(b, [&](Node& n) {
+  void take(int32_t begin, int32_t end, Range bytes) {
+    visit_parts(begin, end, [&](Node& n) {
       unite(n.throughout, bytes);
       unite(n.within, bytes);
     });
-    visit_paths(b, [&](Node& n) { unite(n.within, bytes); });
+    visit_paths(begin, end, [&](Node& n) { unite(n.within, bytes); });
   }
 
-  // Appends what is taken while `b` is alive, some of it several times.
-  void find(const ArenaBuffer& b, std::vector<Range>& taken) {
+  // Appends what is taken from step `begin` until `end`, some of it twice.
+  void find(int32_t begin, int32_t end, std::vector<Range>& taken) {
     auto add = [&](const std::vector<Range>& ranges) {
       taken.insert(taken.end(), ranges.begin(), ranges.end());
     };
-    visit_parts(b, [&](Node& n) { add(n.within); });
-    visit_paths(b, [&](Node& n) { add(n.throughout); });
+    visit_parts(begin, end, [&](Node& n) { add(n.within); });
+    visit_paths(begin, end, [&](Node& n) { add(n.throughout); });
   }
 
  private:
@@ -60,8 +60,8 @@ class TakenBytes {
 
   // The nodes that a life consists of.
   template <class F>
-  void visit_parts(const ArenaBuffer& b, F&& f) {
-    int32_t l = b.begin - first_ + leaves_, r = b.end - first_ + leaves_;
+  void visit_parts(int32_t begin, int32_t end, F&& f) {
+    int32_t l = begin - first_ + leaves_, r = end - first_ + leaves_;
     for (; l < r; l /= 2, r /= 2) {
       if (l % 2 == 1) f(nodes_[l++]);
       if (r % 2 == 1) f(nodes_[--r]);
@@ -70,8 +70,8 @@ class TakenBytes {
 
   // The nodes above its first and above its last step, and these.
   template <class F>
-  void visit_paths(const ArenaBuffer& b, F&& f) {
-    int32_t l = b.begin - first_ + leaves_, r = b.end - 1 - first_ + leaves_;
+  void visit_paths(int32_t begin, int32_t end, F&& f) {
+    int32_t l = begin - first_ + leaves_, r = end - 1 - first_ + leaves_;
     for (; l != r; l /= 2, r /= 2) {
       f(nodes_[l]);
       f(nodes_[r]);
@@ -108,11 +108,15 @@ size_t plan_arena(std::vector<ArenaBuffer>& buffers) {
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return padded(a) > padded(b); });
   int32_t first = buffers[0].begin, end = buffers[0].end;
+  size_t streams = 1;
   for (const ArenaBuffer& b : buffers) {
     first = std::min(first, b.begin);
-    end = std::max(end, b.end);
+    streams = std::max(streams, b.ends.size());
+    for (size_t s = 0; s < streams; ++s) end = std::max(end, b.end_for(s));
   }
-  TakenBytes steps(first, end);
+  // By stream: lives until it may write there, and where what it writes begins.
+  std::vector<TakenBytes> lives(streams, TakenBytes(first, end));
+  std::vector<TakenBytes> begins = lives;
   size_t total = 0;
   std::vector<Range> taken;
   for (size_t i : order) {
@@ -120,9 +124,16 @@ size_t plan_arena(std::vector<ArenaBuffer>& buffers) {
     const size_t bytes = padded(i);
     if (bytes == 0) continue;
     taken.clear();
-    steps.find(b, taken);
+    lives[b.stream].find(b.begin, b.begin + 1, taken);
+    for (size_t s = 0; s < streams; ++s) {
+      begins[s].find(b.begin, b.end_for(s), taken);
+    }
     b.offset = place_of(bytes, taken);
-    steps.take(b, {b.offset, b.offset + bytes});
+    const Range range{b.offset, b.offset + bytes};
+    for (size_t s = 0; s < streams; ++s) {
+      lives[s].take(b.begin, b.end_for(s), range);
+    }
+    begins[b.stream].take(b.begin, b.begin + 1, range);
     total = std::max(total, b.offset + bytes);
   }
   return total;
@@ -173,20 +184,15 @@ bool HappensBefore::before(int32_t a, int32_t b) const {
          clock_[static_cast<size_t>(b) * num_streams_ + stream] >= position_[a];
 }
 
-int32_t HappensBefore::free_from(int32_t use,
-                                 const std::vector<int32_t>& writers) const {
-  int32_t from = use + 1;
-  for (int32_t w : writers) {
-    const auto& steps = by_stream_[w];
-    auto it = std::upper_bound(steps.begin(), steps.end(), use);
-    if (it == steps.end()) continue;
-    // Clocks only grow along a stream.
-    it = std::partition_point(it, steps.end(),
-                              [&](int32_t step) { return !before(use, step); });
-    const auto n = static_cast<int32_t>(schedule_.steps.size());
-    from = std::max(from, it == steps.end() ? n : *it);
-  }
-  return from;
+int32_t HappensBefore::free_from(int32_t use, int32_t writer) const {
+  const auto& steps = by_stream_[writer];
+  auto it = std::upper_bound(steps.begin(), steps.end(), use);
+  if (it == steps.end()) return use + 1;
+  // Clocks only grow along a stream.
+  it = std::partition_point(it, steps.end(),
+                            [&](int32_t step) { return !before(use, step); });
+  const auto n = static_cast<int32_t>(schedule_.steps.size());
+  return it == steps.end() ? n : *it;
 }
 
 }  // namespace berth

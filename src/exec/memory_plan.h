@@ -15,12 +15,18 @@
 
 namespace berth {
 
-// Alive from step `begin` (its first writer) until just before step `end`.
+// A buffer is alive from step `begin` (its writer) until just before step
+// `end`. Several streams may write an arena: `stream` writes the buffer, and
+// what stream s writes from step ends[s] on may take its place; `end` is the
+// first of these.
 struct ArenaBuffer {
   size_t bytes = 0;
   int32_t begin = 0;
   int32_t end = 0;
   size_t offset = 0;  // result
+  size_t stream = 0;
+  std::vector<int32_t> ends = {};
+  int32_t end_for(size_t s) const { return ends.empty() ? end : ends[s]; }
 };
 
 inline constexpr size_t kArenaAlignment = 64;
@@ -42,9 +48,9 @@ class HappensBefore {
   // True when step `a` has ended before step `b` starts in every execution.
   bool before(int32_t a, int32_t b) const;
 
-  // Returns the first step from which on, whatever writes on `writers`
-  // (streams), step `use` is known to have ended.
-  int32_t free_from(int32_t use, const std::vector<int32_t>& writers) const;
+  // Returns the first step from which on, for what writes on stream `writer`,
+  // step `use` is known to have ended.
+  int32_t free_from(int32_t use, int32_t writer) const;
 
  private:
   const Schedule& schedule_;

@@ -40,7 +40,6 @@ BuiltPlan PlanBuilder::build() {
   find_last_reads();
   add_values();
   add_outputs();
-  add_lives();
   add_arenas();
   add_calls();
   add_homes();

@@ -113,7 +113,6 @@ class PlanBuilder {
   void add_slices_memory(PlanStep& step, int32_t at);
   void add_control(PlanStep& step, PlanOp& op, int32_t at);
   void add_outputs();
-  void add_lives();
   void add_arenas();
   int new_buffer(Where where, int device, size_t bytes, int index = 0);
   void use(int buffer, int32_t step);

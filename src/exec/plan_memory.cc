@@ -198,37 +198,42 @@ void PlanBuilder::add_outputs() {
   }
 }
 
-void PlanBuilder::add_lives() {
-  const HappensBefore hb(schedule_);
-  std::vector<std::vector<int32_t>> writers(p_.devices.size());
-  for (size_t s = 0; s < p_.streams.size(); ++s) {
-    for (size_t d = 0; d < p_.devices.size(); ++d) {
-      if (p_.streams[s].device == p_.devices[d]) {
-        writers[d].push_back(static_cast<int32_t>(s));
-      }
-    }
-  }
-  for (size_t i = 0; i < p_.buffers.size(); ++i) {
-    PlanBuffer& b = p_.buffers[i];
-    if (b.where != Where::kArena) continue;
-    b.begin = *std::min_element(uses_[i].begin(), uses_[i].end());
-    b.end = b.begin + 1;
-    for (int32_t u : uses_[i]) {
-      b.end = std::max(b.end, hb.free_from(u, writers[b.device]));
-    }
-  }
-}
-
+// The arena of a host is guarded by one life of each buffer (arena_guard.h).
 void PlanBuilder::add_arenas() {
+  const HappensBefore hb(schedule_);
   p_.arena_bytes.assign(p_.devices.size(), 0);
   for (size_t d = 0; d < p_.devices.size(); ++d) {
     std::vector<ArenaBuffer> lives;
     std::vector<size_t> which;
+    std::vector<int32_t> writers;  // streams
     for (size_t i = 0; i < p_.buffers.size(); ++i) {
       const PlanBuffer& b = p_.buffers[i];
       if (b.where != Where::kArena || b.device != static_cast<int>(d)) continue;
-      lives.push_back({b.bytes, b.begin, b.end, 0});
+      ArenaBuffer& life = lives.emplace_back(ArenaBuffer{b.bytes});
       which.push_back(i);
+      life.begin = *std::min_element(uses_[i].begin(), uses_[i].end());
+      const int32_t stream = p_.steps[life.begin].stream;
+      const auto at = std::find(writers.begin(), writers.end(), stream);
+      life.stream = static_cast<size_t>(at - writers.begin());
+      if (at == writers.end()) writers.push_back(stream);
+    }
+    for (size_t k = 0; k < lives.size(); ++k) {
+      ArenaBuffer& life = lives[k];
+      for (const int32_t w : writers) {
+        int32_t& end = life.ends.emplace_back(life.begin + 1);
+        for (const int32_t u : uses_[which[k]]) {
+          end = std::max(end, hb.free_from(u, w));
+        }
+      }
+      const auto [least, most] =
+          std::minmax_element(life.ends.begin(), life.ends.end());
+      life.end = *least;
+      if (p_.devices[d]->id().is_cpu()) {
+        life.end = *most;
+        std::fill(life.ends.begin(), life.ends.end(), life.end);
+      }
+      p_.buffers[which[k]].begin = life.begin;
+      p_.buffers[which[k]].end = life.end;
     }
     p_.arena_bytes[d] = plan_arena(lives);
     for (size_t i = 0; i < lives.size(); ++i) {

@@ -189,29 +189,14 @@ void ChainReader::add_variables(const Graph& graph,
 // What the backward pass reads of the forward pass, and what later layers do.
 void ChainReader::add_values(const Graph& graph,
                              const std::vector<StepLayers::Place>& at) {
-  const auto users = graph.users();
-  for (int32_t i = 0; i < graph.size(); ++i) {
-    const Node& n = graph[i];
-    if (at[i].layer < 0 || at[i].pass != 'F' ||
-        n.op->kind() != OpKind::kCompute) {
-      continue;
-    }
-    double bytes = 0;
-    for (const OutSpec& o : n.outputs) {
-      bytes += static_cast<double>(bytes_of_value(o));
-    }
-    bytes /= static_cast<double>(chain_.batch);
-    int32_t last = at[i].layer;
-    bool kept = false;
-    for (const int32_t u : users[i]) {
-      kept = kept || graph[u].follows >= 0;
-      if (at[u].pass == 'F') last = std::max(last, at[u].layer);
-    }
-    if (kept)
-      chain_.layers[static_cast<size_t>(at[i].layer)].kept_bytes += bytes;
-    for (int32_t k = at[i].layer; k < last; ++k) {
-      chain_.layers[static_cast<size_t>(k)].sent_bytes += bytes;
-    }
+  const StepLayers::Values v = layers_.values(graph, at, [&](int32_t i) {
+    int64_t bytes = 0;
+    for (const OutSpec& o : graph[i].outputs) bytes += bytes_of_value(o);
+    return bytes;
+  });
+  for (size_t k = 0; k < chain_.layers.size(); ++k) {
+    chain_.layers[k].kept_bytes = v.kept[k] / static_cast<double>(chain_.batch);
+    chain_.layers[k].sent_bytes = v.sent[k] / static_cast<double>(chain_.batch);
   }
 }
 
@@ -253,8 +238,14 @@ void ChainReader::add_splits(const Graph& graph) {
   }
 }
 
-ModelChain ChainReader::joined(size_t most) const {
-  return joined_at(chain_, good_borders(chain_, most - 1));
+ModelChain ChainReader::chain(const Graph& graph,
+                              const std::vector<StepLayers::Place>& at,
+                              double peak) {
+  add_variables(graph, at);
+  add_values(graph, at);
+  fit_peak(peak);
+  add_splits(graph);
+  return joined_at(chain_, good_borders(chain_, kMostLayers - 1));
 }
 
 }  // namespace berth::distribute

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "distribute/automatic/step_layers.h"
+#include "distribute/pipeline/step_layers.h"
 #include "distribute/search/model_chain.h"
 #include "graph/graph.h"
 
@@ -28,21 +28,20 @@ class ChainReader {
 
   // Time of an op of a whole batch on device d.
   void add_time(StepLayers::Place at, size_t d, double us);
-  // Variables that only updates use are the optimizer's.
-  void add_variables(const Graph& graph,
-                     const std::vector<StepLayers::Place>& at);
-  // What the backward pass reads of the forward pass, and what later layers do.
-  void add_values(const Graph& graph, const std::vector<StepLayers::Place>& at);
-  // After these: the bytes that one device holds at its peak.
-  void fit_peak(double peak);
-  // Ways to divide the variables, whose state changes meanwhile.
-  void add_splits(const Graph& graph);
-
-  // Layers are joined until there are at most `most`, where least is sent
-  // between them.
-  ModelChain joined(size_t most = kMostLayers) const;
+  // After the times: what each layer holds, sends, and can be divided into, the
+  // peak of one device given, and layers joined until there are at most
+  // kMostLayers, where least is sent between them. The state of the variables
+  // changes meanwhile.
+  ModelChain chain(const Graph& graph, const std::vector<StepLayers::Place>& at,
+                   double peak);
 
  private:
+  void add_variables(const Graph& graph,
+                     const std::vector<StepLayers::Place>& at);
+  void add_values(const Graph& graph, const std::vector<StepLayers::Place>& at);
+  void fit_peak(double peak);
+  void add_splits(const Graph& graph);
+
   const StepLayers layers_;
   ModelChain chain_;
 };

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <tuple>
 
 #include "base/bytes_text.h"
 #include "base/no_reports.h"
@@ -233,16 +232,17 @@ class BuiltSearch {
       found = search_plans(chain_, limits_);
     }
     ParallelCandidate& best = found.best.front();
-    if (best.fits() && !is_certain(best)) use_built(best);
-    if (best.fits() && is_certain(best)) return plan_of_search(chain_, found);
+    const bool decides = is_certain(best) && ops_of(best) > kMostOps;
+    if (best.fits() && !is_built(best) && !decides) use_built(best);
+    if (best.fits()) return plan_of_search(chain_, found);
     nothing_fits(chain_, found,
                  "AutoStrategy" + where_text(nullptr, core_.undecided()->site));
   }
 
  private:
   bool is_built(const ParallelCandidate& c) const {
-    return std::any_of(limits_.built.begin(), limits_.built.end(),
-                       [&](const auto& b) { return b.is_as(c); });
+    return std::ranges::any_of(limits_.built,
+                               [&](const auto& b) { return b.is_as(c); });
   }
 
   // Whether its bytes are known, or so far below limits that it does not matter
@@ -264,16 +264,6 @@ class BuiltSearch {
     return false;
   }
 
-  // Whether a step like it was built.
-  bool is_timed(const ParallelCandidate& c) const {
-    const auto what = [](const ParallelCandidate& x) {
-      return std::tuple(x.kind, x.devices.size(), x.split, x.sharding,
-                        x.schedule, x.micro_batches);
-    };
-    return std::any_of(limits_.built.begin(), limits_.built.end(),
-                       [&](const auto& b) { return what(b) == what(c); });
-  }
-
   // How many ops its step has, about.
   size_t ops_of(const ParallelCandidate& c) const {
     const size_t copies = c.begin.empty()
@@ -282,20 +272,19 @@ class BuiltSearch {
     return step_.graph.nodes.size() * copies;
   }
 
-  // Once of each kind one that predictions of bytes reject, then the best;
-  // null: enough.
+  // Once of each kind one that predictions of bytes reject, then the best until
+  // it is one that was built; null: enough.
   const ParallelCandidate* to_build(const SearchResult& found) const {
     if (limits_.built.size() >= kMostBuilt) return nullptr;
     for (const ParallelCandidate& c : found.near) {
-      const bool known = std::any_of(
-          limits_.built.begin(), limits_.built.end(),
-          [&](const ParallelCandidate& b) { return b.kind == c.kind; });
+      const bool known = std::ranges::any_of(
+          limits_.built, [&](const auto& b) { return b.kind == c.kind; });
       if (!known) return &c;
     }
     const ParallelCandidate& best = found.best.front();
     if (!is_certain(best)) return exceeds(best, kHopeless) ? nullptr : &best;
     const bool small = ops_ + ops_of(best) <= kMostOps;
-    return best.fits() && small && !is_timed(best) ? &best : nullptr;
+    return best.fits() && small && !is_built(best) ? &best : nullptr;
   }
 
   void build(ParallelCandidate c) {
@@ -308,7 +297,10 @@ class BuiltSearch {
       for (double* us : {&c.step_us, &c.compute_us, &c.sums_us, &c.copies_us}) {
         *us *= longer;
       }
-      chain_.took_over_predicted[kind] *= longer;
+      double& took = chain_.took_over_predicted[kind];
+      double& least = chain_.least_over_predicted[kind];
+      took *= longer;
+      least = std::min(least, took);
     }
     const std::vector<StepMemory::Device>& held = step.devices;
     const bool scarce = exceeds(c, kSure);
@@ -328,11 +320,10 @@ class BuiltSearch {
   // The fastest of those that were built, if any fits.
   void use_built(ParallelCandidate& best) {
     for (ParallelCandidate& c : limits_.built) find_too_small(chain_, c);
-    best = *std::min_element(limits_.built.begin(), limits_.built.end(),
-                             [](const auto& a, const auto& b) {
-                               return std::pair(!a.fits(), a.step_us) <
-                                      std::pair(!b.fits(), b.step_us);
-                             });
+    const ParallelCandidate first = std::ranges::min(
+        limits_.built, {},
+        [](const auto& c) { return std::pair(!c.fits(), c.step_us); });
+    if (first.fits() || !is_certain(best)) best = first;
   }
 
   static constexpr double kSure = 1.0 / 3, kHopeless = 2;

@@ -2,7 +2,7 @@
 //
 // Traces the training step, reads it as a chain of layers (read_step.h),
 // searches (search/search_plans.h), asks the plans of the steps that it finds
-// what they hold (built_memory.h), and makes the strategy that runs the result.
+// what they hold (planned_step.h), and makes the strategy that runs the result.
 // Nothing runs but measurements. One thread.
 
 #ifndef BERTH_DISTRIBUTE_AUTOMATIC_CHOOSE_PLAN_H_

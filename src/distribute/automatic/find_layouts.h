@@ -11,7 +11,7 @@
 
 #include <vector>
 
-#include "distribute/automatic/step_layers.h"
+#include "distribute/pipeline/step_layers.h"
 #include "distribute/search/model_chain.h"
 #include "graph/graph.h"
 

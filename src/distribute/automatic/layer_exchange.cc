@@ -1,9 +1,9 @@
 #include "distribute/automatic/layer_exchange.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
+#include "distribute/pipeline/pipeline.h"
 #include "tensor/variable_state.h"
 
 namespace berth::distribute {
@@ -145,24 +145,17 @@ std::vector<SplitLayer> exchange_of(const Graph& graph,
       ++(forward ? layers[k].forward_sums : layers[k].backward_sums);
     }
   }
-  // A variable belongs to the layer that reads it first.
-  std::map<int32_t, size_t> reader;
-  for (int32_t i = 0; i < graph.size(); ++i) {
-    if (at[i].layer < 0 || at[i].pass != 'F') continue;
-    for (ValueRef v : graph[i].inputs) {
-      if (graph[v.node].op->kind() == OpKind::kReadVariable) {
-        v = graph[v.node].inputs[0];
-      }
-      if (graph[v.node].variable.defined()) {
-        reader.try_emplace(v.node, static_cast<size_t>(at[i].layer));
-      }
-    }
+  std::vector<int32_t> number;
+  for (const StepLayers::Place& p : at) {
+    number.push_back(p.pass == 'F' ? p.layer : -1);
   }
-  for (const auto& [w, k] : reader) {
-    const VariableState& v = variable_state(graph[w].variable);
+  const std::vector<int32_t> of = number_of_variables(graph, number);
+  for (int32_t i = 0; i < graph.size(); ++i) {
+    if (!graph[i].variable.defined() || of[i] < 0) continue;
+    const VariableState& v = variable_state(graph[i].variable);
     if (!v.trainable) continue;
-    shares[k].trained.add(static_cast<double>(v.size_bytes()),
-                          v.split_axis >= 0, parts);
+    shares[of[i]].trained.add(static_cast<double>(v.size_bytes()),
+                              v.split_axis >= 0, parts);
   }
   for (size_t k = 0; k < num_layers; ++k) {
     const Shares& s = shares[k];

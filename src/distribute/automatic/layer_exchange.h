@@ -8,8 +8,8 @@
 
 #include <vector>
 
-#include "distribute/automatic/step_layers.h"
 #include "distribute/data_parallel/sharding_analysis.h"
+#include "distribute/pipeline/step_layers.h"
 #include "distribute/search/model_chain.h"
 
 namespace berth::distribute {

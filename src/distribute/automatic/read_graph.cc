@@ -132,11 +132,7 @@ ModelChain read_graph(const GraphToRead& step) {
       reader.add_time(at[i], d, step.costs.time(i, static_cast<int32_t>(d)).us);
     }
   }
-  reader.add_variables(g, at);
-  reader.add_values(g, at);
-  reader.fit_peak(step.peak_bytes);
-  reader.add_splits(g);
-  return reader.joined();
+  return reader.chain(g, at, step.peak_bytes);
 }
 
 }  // namespace berth::distribute

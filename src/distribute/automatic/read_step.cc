@@ -132,16 +132,12 @@ ModelChain read_step(const StepToRead& step) {
   const Graph& placed = rewrite->graph();
   const auto at = reader.layers().places(placed);
   add_times(step, placed, at, *made.plan, reader);
-  reader.add_variables(placed, at);
-  reader.add_values(placed, at);
   double peak = 0;
   for (const placement::DeviceRow& row :
        work_of(*made.plan, *made.placed).report.devices) {
     if (row.device == home.str()) peak = static_cast<double>(row.peak_bytes);
   }
-  reader.fit_peak(peak);
-  reader.add_splits(placed);
-  return reader.joined();
+  return reader.chain(placed, at, peak);
 }
 
 }  // namespace berth::distribute

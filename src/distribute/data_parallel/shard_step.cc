@@ -490,7 +490,8 @@ class RangeUpdates {
   }
 
   // Sums follow each other in the order in which gradients are made, so that a
-  // device holds what arrives for two packs; after the backward pass, for one.
+  // device holds what arrives for two packs; after the backward pass, for one,
+  // whose gradients all devices then have let go.
   void order_sums() {
     std::stable_sort(scatters_.begin(), scatters_.end(),
                      [](const Scatter& a, const Scatter& b) {
@@ -500,11 +501,13 @@ class RangeUpdates {
     std::vector<std::vector<const Scatter*>> packs(1);
     const int64_t all_bytes = plan_.pack_bytes * static_cast<int64_t>(parts());
     int64_t bytes = 0;
+    int32_t last = -1;  // parts of a gradient are of one pack
     for (const Scatter& s : scatters_) {
-      if (bytes >= all_bytes) {
+      if (bytes >= all_bytes && s.last_piece != last) {
         packs.emplace_back();
         bytes = 0;
       }
+      last = s.last_piece;
       packs.back().push_back(&s);
       bytes += s.bytes;
     }
@@ -515,7 +518,9 @@ class RangeUpdates {
           if (late) emit_.order(scatters_.back().last_piece, view);
           if (p < open) continue;
           for (const Scatter* before : packs[p - open]) {
-            if (before->device == s->device) emit_.order(before->sum, view);
+            if (late || before->device == s->device) {
+              emit_.order(before->sum, view);
+            }
           }
         }
       }

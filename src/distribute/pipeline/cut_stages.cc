@@ -5,12 +5,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
+#include <cmath>
 
 #include "base/where.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
 #include "distribute/pipeline/pipeline.h"
+#include "distribute/pipeline/step_layers.h"
 #include "exec/measure_costs.h"
 #include "tensor/variable_state.h"
 
@@ -20,33 +21,22 @@ namespace {
 
 bool is_read(const Node& n) { return n.op->kind() == OpKind::kReadVariable; }
 
-// The layers of one step and what they cost.
+// The layers of one step that have nodes of their own, and what they cost.
 class Layers {
  public:
-  Layers(const Graph& graph, const std::map<std::string, int>& known)
-      : graph_(graph), unit_(graph.nodes.size(), -1) {
-    std::map<std::string, int32_t> seen;
-    for (int32_t i = 0; i < graph.size(); ++i) {
-      const Node& n = graph[i];
-      if (n.op->graph_only() || is_read(n)) continue;
-      if (n.follows >= 0) {
-        unit_[i] = unit_[n.follows];
-        continue;
-      }
-      int32_t unit = -1;
-      for (const ValueRef& v : n.inputs) unit = std::max(unit, unit_[v.node]);
-      std::string path = n.name;
-      do {
-        const size_t end = path.rfind('/');
-        path.resize(end == path.npos ? 0 : end);
-      } while (!path.empty() && known.count(path) == 0);
-      if (!path.empty()) {
-        const auto [it, fresh] =
-            seen.try_emplace(path, static_cast<int32_t>(names_.size()));
-        if (fresh) names_.push_back(path);
-        unit = std::max(unit, it->second);
-      }
-      unit_[i] = unit;
+  Layers(const Graph& graph, const std::vector<std::string>& paths)
+      : graph_(graph), at_(StepLayers(paths).places(graph)) {
+    std::vector<int32_t> number(paths.size(), -1);
+    for (const StepLayers::Place& p : at_) {
+      if (p.layer >= 0) number[p.layer] = 0;
+    }
+    for (size_t k = 0; k < paths.size(); ++k) {
+      if (number[k] < 0) continue;
+      number[k] = static_cast<int32_t>(names_.size());
+      names_.push_back(paths[k]);
+    }
+    for (StepLayers::Place& p : at_) {
+      if (p.layer >= 0) p.layer = number[p.layer];
     }
   }
 
@@ -59,40 +49,33 @@ class Layers {
     UnitCosts c{std::vector(devices.size(), std::vector<double>(n, 0)),
                 std::vector<int64_t>(n, 0), std::vector<int64_t>(n, 0),
                 std::vector<int64_t>(n, 0)};
-    const auto users = graph_.users();
-    const std::vector<int32_t> of = number_of_variables(graph_, unit_);
+    std::vector<int32_t> unit;
+    for (const StepLayers::Place& p : at_) unit.push_back(p.layer);
+    const std::vector<int32_t> of = number_of_variables(graph_, unit);
     // A variable, its gradient, and what a micro-batch adds to that.
     const int copies = !trains() ? 1 : micro_batches > 1 ? 3 : 2;
     for (int32_t i = 0; i < graph_.size(); ++i) {
       const Node& node = graph_[i];
-      if (node.variable.defined()) {
+      if (node.variable.defined() && of[i] >= 0) {
         const VariableState& v = variable_state(node.variable);
-        if (of[i] >= 0) {
-          c.kept_bytes[of[i]] +=
-              static_cast<int64_t>(v.size_bytes()) * (v.trainable ? copies : 1);
-        }
-        continue;
+        c.kept_bytes[of[i]] +=
+            static_cast<int64_t>(v.size_bytes()) * (v.trainable ? copies : 1);
       }
-      const int32_t unit = unit_[i];
-      if (unit < 0) continue;
+      if (node.variable.defined() || unit[i] < 0) continue;
       for (size_t d = 0; d < devices.size(); ++d) {
         const double us = table.time(i, devices[d]).us;
-        if (us < kNoKernel) c.us[d][unit] += us;
+        if (us < kNoKernel) c.us[d][unit[i]] += us;
       }
-      if (node.follows >= 0 || node.op->kind() != OpKind::kCompute) continue;
-      int64_t bytes = 0;
-      for (size_t o = 0; o < node.outputs.size(); ++o) {
-        bytes += table.bytes_of({i, static_cast<int32_t>(o)});
-      }
-      bytes /= micro_batches;
-      int32_t last = unit;
-      bool kept = false;
-      for (const int32_t u : users[i]) {
-        kept = kept || graph_[u].follows >= 0;
-        if (graph_[u].follows < 0) last = std::max(last, unit_[u]);
-      }
-      if (kept) c.passing_bytes[unit] += bytes;
-      for (int32_t u = unit; u < last; ++u) c.sent_bytes[u] += bytes;
+    }
+    const StepLayers::Values values =
+        StepLayers(names_).values(graph_, at_, [&](int32_t i) {
+          int64_t bytes = 0;
+          for (const int64_t b : table.bytes[i]) bytes += b;
+          return bytes;
+        });
+    for (size_t k = 0; k < n; ++k) {
+      c.passing_bytes[k] = std::llround(values.kept[k] / micro_batches);
+      c.sent_bytes[k] = std::llround(values.sent[k] / micro_batches);
     }
     return c;
   }
@@ -104,8 +87,8 @@ class Layers {
 
  private:
   const Graph& graph_;
-  std::vector<std::string> names_;  // by unit
-  std::vector<int32_t> unit_;       // by node; -1: of no layer
+  std::vector<StepLayers::Place> at_;  // by node
+  std::vector<std::string> names_;     // by layer
 };
 
 }  // namespace
@@ -180,7 +163,7 @@ void Pipeline::cut_stages(const Graph& graph) {
                stage_of(n) >= 0;
       });
   if (said) return;  // by device scopes, or before
-  const Layers layers(graph, stage_of_layer_);
+  const Layers layers(graph, order_);
   const std::vector<std::string>& names = layers.names();
   const std::vector<StageOn> stages = stages_on(layers.trains());
   if (names.size() < stages.size()) {

@@ -11,10 +11,8 @@ namespace berth::distribute {
 
 namespace {
 
-// Plans of several devices reuse memory later than those of one: what replicas,
-// and what parts of layers and of variables, hold of activations relative to
-// that. Stages hold as much again of every micro-batch (docs/split-models.md).
-constexpr double kReplicasHold = 2.4, kPartsHold = 1.2;
+// What a replica holds of activations, relative to a device alone.
+constexpr double kReplicasHold = 1.1;
 
 }  // namespace
 
@@ -26,6 +24,12 @@ ChainCosts::ChainCosts(const ModelChain& chain, const ParallelCandidate& c)
 
 const DeviceClass& ChainCosts::class_of(int g) const {
   return chain_.machine.class_of(static_cast<int32_t>(device_of(g)));
+}
+
+const LinkCost& ChainCosts::link_to(int g) const {
+  return chain_.machine.link(
+      static_cast<int32_t>(device_of((g + 1) % c_.groups())),
+      static_cast<int32_t>(device_of(g)));
 }
 
 // Parts wait for the slowest of them.
@@ -103,10 +107,7 @@ double ChainCosts::between_parts_us(int g, double bytes, int values) const {
 
 // By parts of the elements, round a ring or directly: each device gets as much.
 double ChainCosts::sum_us(int g, double bytes, int n) const {
-  const int next = (g + 1) % n;
-  const LinkCost& link =
-      chain_.machine.link(static_cast<int32_t>(device_of(next)),
-                          static_cast<int32_t>(device_of(g)));
+  const LinkCost& link = link_to(g);
   const DeviceClass& at = class_of(g);
   const double others = n - 1;
   if (bytes < kSmallBytes) {
@@ -121,11 +122,7 @@ double ChainCosts::sum_us(int g, double bytes, int n) const {
 double ChainCosts::apart_us(int g) const {
   int variables = 0;
   for (const ChainLayer& l : chain_.layers) variables += l.num_trained;
-  const int n = c_.groups();
-  const LinkCost& link =
-      chain_.machine.link(static_cast<int32_t>(device_of((g + 1) % n)),
-                          static_cast<int32_t>(device_of(g)));
-  return 2 * (n - 1) * variables * link.latency_us;
+  return 2 * (c_.groups() - 1) * variables * link_to(g).latency_us;
 }
 
 int64_t ChainCosts::sum_copies(double bytes, int n) const {
@@ -134,10 +131,7 @@ int64_t ChainCosts::sum_copies(double bytes, int n) const {
 }
 
 double ChainCosts::gather_us(int g, double bytes, int n) const {
-  const int next = (g + 1) % n;
-  const LinkCost& link =
-      chain_.machine.link(static_cast<int32_t>(device_of(next)),
-                          static_cast<int32_t>(device_of(g)));
+  const LinkCost& link = link_to(g);
   return (n - 1) * (link.latency_us + bytes / n / link.bytes_per_us);
 }
 
@@ -191,10 +185,7 @@ std::vector<int64_t> ChainCosts::bytes_of_replicas(
   if (n > 1) state += 2 * std::min(trained, double{4 << 20});
   if (c_.parts > 1) state += std::min(trained, double{4 << 20});
   std::vector<int64_t> bytes;
-  const bool parts = c_.parts > 1 || c_.sharding == Sharding::kParameters;
-  const double hold = c_.devices.size() < 2 ? 1
-                      : parts               ? kPartsHold
-                                            : kReplicasHold;
+  const double hold = c_.devices.size() < 2 ? 1 : kReplicasHold;
   for (const double r : rows) {
     const double all = state + hold * (kept * r + transient(r));
     bytes.insert(bytes.end(), static_cast<size_t>(c_.parts), std::llround(all));
@@ -213,8 +204,13 @@ double ChainCosts::rows() const {
   return static_cast<double>(chain_.batch) / c_.micro_batches;
 }
 
-// As when stages are cut (Pipeline::cut_stages), and once more every
-// micro-batch.
+// What a device works on, or the gradients of micro-batches whose weights wait.
+int ChainCosts::beside(int in_flight) const {
+  const bool waits = c_.schedule == PipelineSchedule::kZbH1 ||
+                     c_.schedule == PipelineSchedule::kZbV;
+  return waits ? in_flight : 2;
+}
+
 std::vector<int> ChainCosts::held() const {
   const ScheduleShape s = shape();
   const std::vector<int> by_device = in_flight(actions_of(s));
@@ -222,7 +218,7 @@ std::vector<int> ChainCosts::held() const {
   std::vector<int> held;
   for (int k = 0; k < s.stages; ++k) {
     const int all = by_device[static_cast<size_t>(s.device_of(k))];
-    held.push_back((all + per_device - 1) / per_device + c_.micro_batches);
+    held.push_back((all + beside(all) + per_device - 1) / per_device);
   }
   return held;
 }
@@ -246,10 +242,19 @@ void ChainCosts::extend(StageSum& sum, size_t k) const {
   sum.input_us += t.input_us + t.backward_sum_us;
   sum.weight_us += t.weight_us + accumulate_us(g, k);
   sum.update_us += t.update_us;
+  sum.sums_us += t.forward_sum_us + t.backward_sum_us;
   sum.kept += state_bytes(k, 1);
   sum.passing += chain_.layers[k].kept_bytes * rows() *
                  (split_ ? split_->layers[k].kept : 1);
   sum.largest = std::max(sum.largest, trained_bytes(k));
+}
+
+StageSum ChainCosts::stage(const std::vector<int32_t>& begin, size_t k) const {
+  const auto end = k + 1 < begin.size() ? static_cast<size_t>(begin[k + 1])
+                                        : chain_.layers.size();
+  StageSum sum = start_stage(k);
+  for (auto u = static_cast<size_t>(begin[k]); u < end; ++u) extend(sum, u);
+  return sum;
 }
 
 bool ChainCosts::fits(const StageSum& sum, size_t stage, int held) const {
@@ -271,17 +276,9 @@ ChainStageTimes ChainCosts::stages(const std::vector<int32_t>& begin) const {
   all.update_us.assign(static_cast<size_t>(s.devices), 0);
   all.sums_us = all.update_us;
   for (size_t k = 0; k < begin.size(); ++k) {
-    const auto end = k + 1 < begin.size() ? static_cast<size_t>(begin[k + 1])
-                                          : chain_.layers.size();
-    StageSum sum = start_stage(k);
+    const StageSum sum = stage(begin, k);
     const auto device = static_cast<size_t>(s.device_of(sum.stage));
-    for (auto u = static_cast<size_t>(begin[k]); u < end; ++u) {
-      extend(sum, u);
-      if (split_ == nullptr) continue;
-      const LayerTimes t = layer(static_cast<int>(device), u, rows());
-      all.sums_us[device] +=
-          (t.forward_sum_us + t.backward_sum_us) * c_.micro_batches;
-    }
+    all.sums_us[device] += sum.sums_us * c_.micro_batches;
     all.times.forward.push_back(sum.forward_us);
     all.times.input.push_back(sum.input_us);
     all.times.weight.push_back(sum.weight_us);
@@ -302,10 +299,7 @@ std::vector<int64_t> ChainCosts::bytes_of_stages(
   std::vector<double> state(static_cast<size_t>(s.devices), 0);
   std::vector<double> passing = state, largest = state;
   for (size_t k = 0; k < begin.size(); ++k) {
-    const auto end = k + 1 < begin.size() ? static_cast<size_t>(begin[k + 1])
-                                          : chain_.layers.size();
-    StageSum sum = start_stage(k);
-    for (auto u = static_cast<size_t>(begin[k]); u < end; ++u) extend(sum, u);
+    const StageSum sum = stage(begin, k);
     const auto d = static_cast<size_t>(s.device_of(sum.stage));
     state[d] += sum.kept;
     passing[d] += sum.passing / per_device;
@@ -313,8 +307,7 @@ std::vector<int64_t> ChainCosts::bytes_of_stages(
   }
   std::vector<int64_t> bytes;
   for (size_t d = 0; d < state.size(); ++d) {
-    const double all = state[d] +
-                       passing[d] * (held[d] + per_device * c_.micro_batches) +
+    const double all = state[d] + passing[d] * (held[d] + beside(held[d])) +
                        largest[d] + transient(rows());
     bytes.insert(bytes.end(), static_cast<size_t>(c_.parts), std::llround(all));
   }

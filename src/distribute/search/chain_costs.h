@@ -21,6 +21,7 @@ struct LayerTimes {
 struct StageSum {
   int stage = 0;
   double forward_us = 0, input_us = 0, weight_us = 0, update_us = 0;
+  double sums_us = 0;                         // of the first two, between parts
   double kept = 0, passing = 0, largest = 0;  // bytes
 };
 
@@ -82,7 +83,10 @@ class ChainCosts {
   Least least(double rows) const;
 
  private:
+  StageSum stage(const std::vector<int32_t>& begin, size_t k) const;
+  int beside(int in_flight) const;  // micro-batches that a device holds, too
   const DeviceClass& class_of(int g) const;
+  const LinkCost& link_to(int g) const;  // from the group after it
   size_t device_of(int g) const {
     return static_cast<size_t>(c_.devices[static_cast<size_t>(g * c_.parts)]);
   }

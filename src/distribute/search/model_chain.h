@@ -67,8 +67,10 @@ struct ModelChain {
   // By ParallelKind: what a plan of it that was built holds, over what was
   // predicted.
   std::array<double, 6> held_over_predicted = {1, 1, 1, 1, 1, 1};
-  // By ParallelKind: what its step takes, over what was predicted.
+  // By ParallelKind: what its step takes, over what was predicted; and the
+  // least of these and 1, which scales bounds.
   std::array<double, 6> took_over_predicted = {1, 1, 1, 1, 1, 1};
+  std::array<double, 6> least_over_predicted = {1, 1, 1, 1, 1, 1};
 };
 
 }  // namespace berth::distribute

@@ -30,6 +30,11 @@ class Search {
 
   SearchResult run() {
     const auto n = static_cast<int>(chain_.machine.devices.size());
+    for (ParallelCandidate c : limits_.built) {
+      find_too_small(chain_, c);
+      if (c.fits() && allowed(c)) bounds_.push_back(c.step_us);
+      keep(c);
+    }
     for (int d = 0; d < n; ++d) consider({.devices = {d}});
     const std::vector<Devices> all = orders();
     for (const bool stages : {false, true}) {
@@ -303,7 +308,7 @@ class Search {
     const auto known = best_.find(c.kind);
     if (known != best_.end() && known->second.fits() &&
         c.bound_us >= (many() ? *best() : known->second).step_us) {
-      bounds_.push_back(c.bound_us);
+      add_bound(c, c.bound_us);
       return;
     }
     c.begin = balanced_cut(costs.unit_costs(), costs.stages_on()).begin;
@@ -342,8 +347,9 @@ class Search {
         improve(c);
         keep(c);
       }
-      if (c.bound_us > 0) bounds_.push_back(c.bound_us);
-      if (c.bound_us == 0 && c.fits()) bounds_.push_back(c.step_us);
+      if (c.bound_us > 0 || c.fits()) {
+        add_bound(c, c.bound_us > 0 ? c.bound_us : c.step_us);
+      }
     }
   }
 
@@ -375,18 +381,32 @@ class Search {
     ++candidates_;
     price(c);
     c.bound_us = c.step_us;
-    if (c.fits() && allowed(c)) bounds_.push_back(c.step_us);
+    if (c.fits() && allowed(c) && !known(c)) add_bound(c, c.step_us);
     keep(c);
   }
 
-  void price(ParallelCandidate& c) {
+  // Times are scaled by the last plan of their kind that was built; others may
+  // be as much faster as any was.
+  void add_bound(const ParallelCandidate& c, double us) {
+    const auto kind = static_cast<size_t>(c.kind);
+    bounds_.push_back(us * chain_.least_over_predicted[kind] /
+                      chain_.took_over_predicted[kind]);
+  }
+
+  // What was built like it; null: nothing.
+  const ParallelCandidate* known(const ParallelCandidate& c) const {
     for (const ParallelCandidate& b : limits_.built) {
-      if (!b.is_as(c)) continue;
+      if (b.is_as(c)) return &b;
+    }
+    return nullptr;
+  }
+
+  void price(ParallelCandidate& c) {
+    if (const ParallelCandidate* b = known(c)) {
       const double bound_us = c.bound_us;
-      c = b;
+      c = *b;
       c.bound_us = bound_us;
-      find_too_small(chain_, c);
-      return;
+      return find_too_small(chain_, c);
     }
     ++estimates_;
     estimate(chain_, c);

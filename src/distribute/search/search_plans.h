@@ -38,7 +38,7 @@ struct ParallelCandidate {
 
   double step_us = kImpossible;
   // No step of these devices, schedule and micro-batches is faster, however it
-  // is cut.
+  // is cut, if what was predicted of its kind is off by as much as the last.
   double bound_us = 0;
   double compute_us = 0, sums_us = 0, copies_us = 0;  // of the busiest device
   int64_t copies = 0;               // between devices, in a step
@@ -68,8 +68,9 @@ struct SearchResult {
   // By kind: the fastest that would be the best if it held less, at most half
   // of what is predicted.
   std::vector<ParallelCandidate> near;
-  // No candidate that fits its devices is faster, however it is cut; of
-  // interleaved stages the cuts that were tried.
+  // No candidate that fits its devices is faster, however it is cut, if none is
+  // faster by more, over what was predicted, than those of its kind that were
+  // built; of interleaved stages the cuts that were tried.
   double bound_us = 0;
   int candidates = 0;
   int64_t estimates = 0;  // calls of estimate()

@@ -293,10 +293,39 @@ TEST(SearchPlans, TimesOfBuiltPlansDecide) {
   }
   EXPECT_TRUE(seen);
   known.built[0].step_us = first.step_us / 3;  // faster: it is the best
-  chain.took_over_predicted[kind] = 1.0 / 3;
+  chain.took_over_predicted[kind] = chain.least_over_predicted[kind] = 1.0 / 3;
   const ParallelCandidate again = search_plans(chain, known).best[0];
   EXPECT_TRUE(again.is_as(first));
   EXPECT_DOUBLE_EQ(again.step_us, first.step_us / 3);
+}
+
+// A plan that took longer than predicted says nothing of others of its kind,
+// which may take what was predicted: the bound stays below that. One that was
+// faster lowers it.
+TEST(SearchPlans, BoundsAreNotRaisedByWhatWasBuilt) {
+  ModelChain chain;
+  chain.batch = 32;
+  chain.machine = search_machine({1, 1}, {0, 0});
+  for (int k = 0; k < 4; ++k) {
+    chain.layers.push_back(search_layer({1, 1}, 32, 2000, kMega));
+  }
+  const ParallelCandidate first = search_plans(chain, {}).best[0];
+  const auto kind = static_cast<size_t>(first.kind);
+  for (const double took : {3.0, 0.5}) {
+    SearchLimits known;
+    known.built = {first};
+    known.built[0].step_us *= took;
+    ModelChain scaled = chain;
+    scaled.took_over_predicted[kind] = took;
+    scaled.least_over_predicted[kind] = std::min(1.0, took);
+    const SearchResult got = search_plans(scaled, known);
+    const double others = search_plans(chain, known).bound_us;
+    EXPECT_LE(got.bound_us, others + 1e-6);
+    EXPECT_LE(got.bound_us, got.best[0].step_us);
+    if (took > 1) {
+      EXPECT_GE(got.bound_us, others - 1e-6);
+    }
+  }
 }
 
 // What one device cannot hold is sharded, or cut.

@@ -1,9 +1,9 @@
 // StepLayers: which layer and which pass of a training step a node belongs to.
 
-#ifndef BERTH_DISTRIBUTE_AUTOMATIC_STEP_LAYERS_H_
-#define BERTH_DISTRIBUTE_AUTOMATIC_STEP_LAYERS_H_
+#ifndef BERTH_DISTRIBUTE_PIPELINE_STEP_LAYERS_H_
+#define BERTH_DISTRIBUTE_PIPELINE_STEP_LAYERS_H_
 
-#include <set>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -29,10 +29,18 @@ class StepLayers {
   std::vector<Place> places(const Graph& step) const;
   const std::vector<std::string>& paths() const { return paths_; }
 
+  // By layer: bytes of its values that the backward pass reads, and of values
+  // that layers after it read.
+  struct Values {
+    std::vector<double> kept, sent;
+  };
+  Values values(const Graph& step, const std::vector<Place>& at,
+                const std::function<int64_t(int32_t)>& bytes_of_node) const;
+
  private:
   std::vector<std::string> paths_;
 };
 
 }  // namespace berth::distribute
 
-#endif  // BERTH_DISTRIBUTE_AUTOMATIC_STEP_LAYERS_H_
+#endif  // BERTH_DISTRIBUTE_PIPELINE_STEP_LAYERS_H_

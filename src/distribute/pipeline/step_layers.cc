@@ -1,4 +1,4 @@
-#include "distribute/automatic/step_layers.h"
+#include "distribute/pipeline/step_layers.h"
 
 #include <algorithm>
 #include <map>
@@ -55,6 +55,30 @@ std::vector<StepLayers::Place> StepLayers::places(const Graph& step) const {
     if (waited) at[i].pass = 'I';
   }
   return at;
+}
+
+StepLayers::Values StepLayers::values(
+    const Graph& step, const std::vector<Place>& at,
+    const std::function<int64_t(int32_t)>& bytes_of_node) const {
+  Values v{std::vector<double>(paths_.size(), 0), {}};
+  v.sent = v.kept;
+  const auto users = step.users();
+  for (int32_t i = 0; i < step.size(); ++i) {
+    if (at[i].layer < 0 || at[i].pass != 'F' ||
+        step[i].op->kind() != OpKind::kCompute) {
+      continue;
+    }
+    const auto bytes = static_cast<double>(bytes_of_node(i));
+    int32_t last = at[i].layer;
+    bool kept = false;
+    for (const int32_t u : users[i]) {
+      kept = kept || step[u].follows >= 0;
+      if (at[u].pass == 'F') last = std::max(last, at[u].layer);
+    }
+    if (kept) v.kept[at[i].layer] += bytes;
+    for (int32_t k = at[i].layer; k < last; ++k) v.sent[k] += bytes;
+  }
+  return v;
 }
 
 }  // namespace berth::distribute
