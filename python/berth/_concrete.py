@@ -3,7 +3,7 @@ import re
 
 from berth import _core
 from berth._structure import LEAF, Made, flatten, pack
-from berth._tensor import TensorShape, TensorSpec, as_dtype, convert_to_tensor, string, say_missing as _say_missing
+from berth._tensor import AnyShape as TensorShape, TensorSpec, as_dtype, convert_to_tensor, string, say_missing as _say_missing
 
 
 class ConcreteFunction:

@@ -1,16 +1,17 @@
 """tf.function, tf.cond and tf.while_loop."""
 import functools
 import time
+import types
 from _thread import _local as thread_local  # threading.local, without the import of threading
 
 from berth import _core
-from berth._core import Tensor, TensorShape, Variable
+from berth._core import Tensor, Variable
 from berth._frames import hide
 from berth._lazy import Lazy
 from berth._not_tensors import refuse_kinds
 from berth._straight import is_straight
 from berth._structure import LEAF, Composite, Made, flatten, is_value, pack, present
-from berth._tensor import TensorSpec, TypeSpec, convert_to_tensor, say_missing as _say_missing
+from berth._tensor import AnyShape as TensorShape, TensorSpec, TypeSpec, convert_to_tensor, say_missing as _say_missing
 
 _placement = Lazy("berth._placement")
 _gradients = Lazy("berth._gradients")
@@ -97,7 +98,8 @@ class Function:
 
     def __init__(self, fn, name=None, input_signature=None, placement="", autograph=True,
                  contract=None, reduce_retracing=False, *, strategy=None):  # strategy: splits what is traced
-        functools.update_wrapper(self, fn)
+        functools.update_wrapper(self, fn, updated=("__dict__",) if isinstance(fn, types.FunctionType) else ())
+        self.__name__ = getattr(fn, "__name__", None) or getattr(getattr(fn, "func", None), "__name__", type(fn).__name__)
         self.python_function = fn
         self._autograph = autograph
         self._contract = contract
@@ -106,7 +108,7 @@ class Function:
         self._traced = []     # (structure, specs) of the traces
         self._signature = input_signature
         specs = [] if input_signature is None else flatten(list(input_signature), lambda v: isinstance(v, TensorSpec))[0]
-        self._make = lambda specs: _core.Function(self._trace, name or getattr(fn, "__name__", "function"), specs,
+        self._make = lambda specs: _core.Function(self._trace, name or self.__name__, specs,
                                                   placement, contracts(contract), strategy)
         if any(s.shape.rank is None for s in specs) or any(_is_of_values(s) for s in input_signature or ()):
             specs = []  # each shape has a trace of its own
@@ -117,6 +119,9 @@ class Function:
         self._bound = {}
         self._untraced = {}   # by signature text: how often a trace failed for want of values, and the error
         self.hosted = []      # what py_function calls in its traces
+        if not isinstance(fn, types.FunctionType):  # an object with members of its own
+            for key, value in getattr(fn, "__dict__", {}).items():
+                self.__dict__.setdefault(key, value)
 
     def __get__(self, instance, owner):
         if instance is None:

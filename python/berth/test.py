@@ -232,6 +232,10 @@ class TestCase(_unittest.TestCase):
         return self.assertRaisesWithPredicateMatch(_core.OpError, expected_err_re_or_predicate)
 
     @_contextlib.contextmanager
+    def assertRaisesIncompatibleShapesError(self, exception_type=_core.InvalidArgumentError, *args, **kwargs):
+        """A block, or the call of a function, that raises an error of shapes that do not go together."""
+        return self.assertRaises((exception_type, ValueError), *args, **kwargs)
+
     def assertRaisesWithPredicateMatch(self, exception_type, expected_err_re_or_predicate):
         """A block that raises an error whose text has the pattern, or for which the function returns True."""
         wanted = expected_err_re_or_predicate

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "held.h"
 #include "values.h"
 
@@ -440,7 +442,18 @@ nb::object to_python(const std::vector<Variable>& v) {
   return all;
 }
 nb::object to_python(const Shape& s) { return nb::cast(s); }
-nb::object to_python(DType d) { return nb::cast(PyDType{d}); }
+nb::object to_python(DType d) {
+  // One object for each, which programs compare by `is`.
+  static std::array<PyObject*, kNumDTypes> made = {};
+  if (d == DType::kInvalid) return nb::cast(PyDType{d});
+  PyObject*& o = made[static_cast<size_t>(d)];
+  if (o == nullptr) {
+    o = nb::object(nb::module_::import_("berth._core").attr(name_of(d)))
+            .release()
+            .ptr();
+  }
+  return nb::borrow(o);
+}
 nb::object to_python(const keras::Loss& x) { return nb::cast(x); }
 nb::object to_python(const keras::Metric& x) { return nb::cast(x); }
 nb::object to_python(const keras::Initializer& x) { return nb::cast(x); }
