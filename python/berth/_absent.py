@@ -32,7 +32,7 @@ def no_gradient(op_type):
 class RegisterGradient:
     """A decorator of the gradient of an op that another library has; NotImplementedError of the engine's ops.
 
-    Ops that tf.load_op_library() loads bring their gradients along (berth/custom_op.h).
+    Ops that tf.load_op_library() loads bring their gradients along.
     """
 
     def __init__(self, op_type):

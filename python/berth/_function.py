@@ -191,6 +191,12 @@ class Function:
             _calls.structure = outer
         return (pack(form, results) if calls else out), 1 + calls
 
+    def _decorate(self, decorator):
+        """Wraps the Python function, before it is traced."""
+        if self._traced or self._asked:
+            raise ValueError(f"tf.function {self.__name__}: it was traced; decorate it before")
+        self.python_function = decorator(self.python_function)
+
     def __repr__(self):
         signature = "" if self._signature is None else f", input_signature={self._signature!r}"
         return f"<tf.function {self.__name__}, traces={len(self._traced)}{signature}>"

@@ -386,6 +386,9 @@ class _Reference:
     def __eq__(self, other):
         return isinstance(other, _Reference) and hash(self) == hash(other)
 
+    def __lt__(self, other):
+        return hash(self) < hash(other)
+
     def __hash__(self):
         try:
             return hash(self._value._id() if isinstance(self._value, Tensor) else self._value)
@@ -463,8 +466,10 @@ class _UnknownShape(TensorShape):
 class _Shapes(type):
     """The class of tf.TensorShape, which makes shapes of the engine, or one whose rank is not known."""
 
-    def __call__(cls, dims):
-        return _UnknownShape() if dims is None or isinstance(dims, _UnknownShape) else TensorShape(dims)
+    def __call__(cls, *args, **kwargs):
+        dims = (*args, *kwargs.values())
+        unknown = len(dims) == 1 and (dims[0] is None or isinstance(dims[0], _UnknownShape))
+        return _UnknownShape() if unknown else TensorShape(*args, **kwargs)
 
     def __instancecheck__(cls, value):
         return isinstance(value, TensorShape)

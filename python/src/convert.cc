@@ -122,6 +122,12 @@ DType From<DType>::get(PyObject* o, DType) {
   std::string name;
   if (PyUnicode_Check(o)) {
     name = text_of(o);
+  } else if (PyLong_Check(o) && !PyBool_Check(o)) {  // TensorFlow's number
+    const nb::object known = nb::module_::import_("berth._tensor")
+                                 .attr("_OTHER_NAMES")
+                                 .attr("get")(nb::handle(o));
+    if (known.is_none()) throw NotThat("a dtype");
+    return nb::cast<PyDType>(known).value;
   } else {
     try {
       name = text_of(numpy().attr("dtype")(nb::handle(o)).attr("name"));

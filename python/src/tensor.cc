@@ -324,6 +324,23 @@ std::string named(const std::string& name) {
 }
 
 void add_variable(nb::module_& m) {
+  m.def(
+      "make_variable",
+      [](nb::handle value, bool trainable, std::string name, nb::handle dtype,
+         int64_t synchronization, int64_t aggregation) {
+        if (berth::internal::traces_loop()) refuse_in_trace()();
+        VariableOptions o;
+        o.trainable = trainable;
+        o.name = std::move(name);
+        o.synchronization =
+            static_cast<VariableSynchronization>(synchronization);
+        o.aggregation = static_cast<VariableAggregation>(aggregation);
+        const DType d = dtype.is_none() ? DType::kInvalid
+                                        : From<DType>::get(dtype.ptr(), {});
+        return Variable(known(asked_tensor(value, d)), o, site_of_caller());
+      },
+      "value"_a, "trainable"_a, "name"_a, "dtype"_a.none(), "synchronization"_a,
+      "aggregation"_a, "A variable of just that name.");
   m.def("_set_name_scope",
         [](std::string name) { t_name_scope = std::move(name); });
   m.def("set_variable_hook",
@@ -354,7 +371,7 @@ void add_variable(nb::module_& m) {
       value = value();
     }
     VariableOptions o;
-    a.set(1, o.trainable);
+    if (!a.object(1).is_none()) a.set(1, o.trainable);
     o.name = named(a.object(4).is_none() ? "Variable" : a.get<std::string>(4));
     const DType d = a.object(6).is_none() ? DType::kInvalid : a.get<DType>(6);
     o.synchronization =

@@ -262,3 +262,62 @@ def test_a_function_has_the_members_of_the_object_that_it_is_made_of():
     top.__class__ = type("Called", (InnerPart,), {"__call__": lambda self, x: self.w * x})
     call = tf.function(top)
     assert float(call(2.0)) == 6 and call.w is top.w
+
+
+@pytest.mark.parametrize("body", [
+    lambda x: tf.reshape(x, [tf.shape(x)[0], tf.shape(x)[1], 2, 4]), lambda x: tf.reshape(x, tf.concat([[-1], tf.shape(x)[2:]], 0)),
+    lambda x: tf.zeros([tf.shape(x)[0], 4]) + tf.reduce_sum(x), lambda x: tf.random.normal(tf.shape(x)) * 0.0,
+    lambda x: tf.range(tf.shape(x)[0]), lambda x: x[:, :tf.shape(x)[0]],
+    lambda x: tf.TensorArray(tf.float32, size=tf.shape(x)[0]).unstack(x).stack()])
+def test_concrete_functions_of_open_sizes_may_need_those(body):
+    concrete = tf.function(body).get_concrete_function(tf.TensorSpec([None, None, 8]))
+    x = tf.ones([3, 5, 8])
+    out, wanted = concrete(x), body(x)
+    assert concrete.output_shapes.is_compatible_with(wanted.shape) and None in concrete.output_shapes.as_list()
+    assert out.numpy().tolist() == wanted.numpy().tolist() and concrete(tf.ones([2, 4, 8])).shape.rank == wanted.shape.rank
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        concrete(tf.ones([3, 5, 7]))
+
+
+def test_a_concrete_function_may_make_its_variables_in_the_first_call():
+    class Layer(tf.Module):
+        w = None
+
+        @tf.function
+        def __call__(self, x):
+            if self.w is None:
+                self.w = tf.Variable(tf.ones([x.shape[-1], 2]), name="w")
+            return x @ self.w
+    layer = Layer()
+    concrete = layer.__call__.get_concrete_function(tf.TensorSpec([None, 3]))
+    assert concrete(tf.ones([4, 3])).numpy().tolist() == [[3, 3]] * 4 and len(layer.variables) == 1
+
+
+def test_variables_are_trained_unless_told():
+    assert tf.Variable(1.0, trainable=None).trainable and not tf.Variable(1.0, trainable=False).trainable
+
+
+def test_dtypes_have_numbers():
+    assert tf.ones([2], 3).dtype is tf.int32 and tf.cast(1.5, 9).dtype is tf.int64
+    with pytest.raises(TypeError, match="must be a dtype"):
+        tf.ones([2], 99)
+    with pytest.raises(TypeError, match="must be a dtype"):
+        tf.ones([2], True)
+
+
+def test_references_are_sorted_and_the_python_function_is_decorated():
+    a, b = tf.Variable(1.0), tf.Variable(2.0)
+    assert len(sorted([a.ref(), b.ref()])) == 2 and (a.ref() < b.ref()) != (b.ref() < a.ref())
+    f = tf.function(lambda x: x + 1)
+    f._decorate(lambda inner: lambda x: 10 * inner(x))
+    assert float(f(tf.constant(1.0))) == 20
+    with pytest.raises(ValueError, match="decorate it before"):
+        f._decorate(lambda inner: inner)
+
+
+class TestShapes(tf.test.TestCase):
+    def test_errors_of_shapes(self):
+        with self.assertRaisesIncompatibleShapesError():
+            tf.ones([2]) + tf.ones([3])
+        with self.assertRaisesWithPredicateMatch(ValueError, "no"):
+            raise ValueError("no")
