@@ -46,11 +46,13 @@ class ConcreteFunction:
 
     def _leaves(self, args, kwargs):
         """The tensors of a call; TypeError of another value than the trace has for an argument that is not a tensor."""
-        fixed = {} if self._structure is None else self._structure[1]
-        for name, value in kwargs.items():
-            place = fixed.get(name)
-            if hasattr(place, "value") and place.value != value:
-                raise TypeError(f"{self.name}: {name} is {place.value!r} in this trace, not {value!r}")
+        if kwargs and self._function is not None and self._structure is not None:
+            fixed = {**dict(zip(self._function.names(), self._structure[0])), **self._structure[1]}
+            for name, value in kwargs.items():
+                place = fixed.get(name)
+                if hasattr(place, "value") and place.value != value:
+                    raise TypeError(f"{self.name}: {name} is {place.value!r} in this trace, not {value!r}")
+            args, kwargs = self._function.in_order(args, kwargs)
         return [convert_to_tensor(v) for v in flatten((args, kwargs))[0]
                 if not isinstance(v, (str, bytes, type(None)))]
 

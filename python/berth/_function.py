@@ -1,5 +1,6 @@
 """tf.function, tf.cond and tf.while_loop."""
 import functools
+import re
 import time
 import types
 from _thread import _local as thread_local  # threading.local, without the import of threading
@@ -191,6 +192,26 @@ class Function:
             _calls.structure = outer
         return (pack(form, results) if calls else out), 1 + calls
 
+    def in_order(self, args, kwargs):
+        """The arguments of a call, those by name at their places."""
+        if not kwargs:
+            return args, kwargs
+        import inspect
+        try:
+            bound = inspect.signature(self.python_function).bind_partial(*args, **kwargs)
+        except (TypeError, ValueError):
+            return args, kwargs
+        return bound.args, bound.kwargs
+
+    def names(self):
+        """The names of the arguments that have places."""
+        import inspect
+        try:
+            parameters = inspect.signature(self.python_function).parameters.values()
+        except (TypeError, ValueError):
+            return []
+        return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
     def _decorate(self, decorator):
         """Wraps the Python function, before it is traced."""
         if self._traced or self._asked:
@@ -300,6 +321,7 @@ class Function:
         from berth._concrete import ConcreteFunction
         if self._signature is not None and not args and not kwargs:
             args = tuple(self._signature)
+        args, kwargs = self.in_order(args, kwargs)
         leaves, structure = flatten((args, kwargs), lambda v: is_value(v) or isinstance(v, TensorSpec))
         made = ConcreteFunction.traced(self, args, kwargs, leaves, structure)
         made._asked_for = repr((structure, [v if isinstance(v, TensorSpec) else (tuple(v.shape), str(v.dtype)) for v in leaves]))
@@ -421,6 +443,20 @@ def _branch(fn, forms):
     return run
 
 
+_OTHER_SHAPES = re.compile(r"If: output \d+ is (\w+)\[[^\]]*\] in the true branch and (\w+)\[")
+
+
+def traced_branches(pred, true, false):
+    """The results of a node of two branches; NeedsValues where their shapes differ."""
+    try:
+        return _core.trace_cond(pred, true, false)
+    except _core.InvalidArgumentError as error:
+        found = _OTHER_SHAPES.search(str(error))
+        if found and found[1] == found[2]:
+            raise NeedsValues(f"cond: the shape of the result depends on the predicate: {error}") from error
+        raise
+
+
 def cond(pred, true_fn=None, false_fn=None, name=None):
     """Returns true_fn() where pred holds, else false_fn() (tf.cond)."""
     if not callable(true_fn) or not callable(false_fn):
@@ -430,7 +466,7 @@ def cond(pred, true_fn=None, false_fn=None, name=None):
     if not isinstance(pred, (Tensor, Variable)) or not _core.traces_cond(pred):
         return true_fn() if pred else false_fn()
     forms = []
-    out = _core.trace_cond(pred, _branch(true_fn, forms), _branch(false_fn, forms))
+    out = traced_branches(pred, _branch(true_fn, forms), _branch(false_fn, forms))
     return pack(forms[0], out)
 
 

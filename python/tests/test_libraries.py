@@ -293,6 +293,35 @@ def test_a_concrete_function_may_make_its_variables_in_the_first_call():
     assert concrete(tf.ones([4, 3])).numpy().tolist() == [[3, 3]] * 4 and len(layer.variables) == 1
 
 
+def test_arguments_of_a_concrete_function_have_places_and_names():
+    def f(z, a, scale=2.0, more=0.0):
+        return (z - a) * scale + more
+    spec, z, a = tf.TensorSpec([2]), tf.constant([5.0, 7.0]), tf.constant([1.0, 2.0])
+    wanted = [8.0, 10.0]
+    for concrete in (tf.function(f).get_concrete_function(spec, spec), tf.function(f).get_concrete_function(z=spec, a=spec),
+                     tf.function(f).get_concrete_function(a=spec, z=spec, more=0.0),
+                     tf.function(f).get_concrete_function(spec, a=spec, scale=2.0)):
+        for out in (concrete(z, a), concrete(z=z, a=a), concrete(a=a, z=z), concrete(z, a=a), concrete(z, a, more=0.0)):
+            assert out.numpy().tolist() == wanted
+    with pytest.raises(TypeError, match="scale is 2.0 in this trace, not 3.0"):
+        concrete(z, a, scale=3.0)
+
+
+def test_branches_may_give_other_shapes():
+    f = tf.function(lambda p, x: tf.cond(p, lambda: x, lambda: tf.reduce_sum(x)))
+    x = tf.constant([1, 2])
+
+    @tf.function
+    def doubled(size):
+        if tf.rank(size) == 0:
+            size = tf.stack([size, size])
+        return size
+    assert doubled(tf.constant(3)).numpy().tolist() == [3, 3] and doubled(x).numpy().tolist() == [1, 2]
+    assert f(tf.constant(True), x).numpy().tolist() == [1, 2] and f(tf.constant(False), x).numpy() == 3
+    with pytest.raises(tf.errors.InvalidArgumentError, match="equal dtypes"):
+        tf.function(lambda p: tf.cond(p, lambda: tf.constant(1), lambda: tf.constant(1.0)))(tf.constant(True))
+
+
 def test_variables_are_trained_unless_told():
     assert tf.Variable(1.0, trainable=None).trainable and not tf.Variable(1.0, trainable=False).trainable
 
