@@ -35,7 +35,8 @@ class ConcreteFunction:
             from berth._function import needs_values
             if not needs_values(error):
                 raise
-            return Untraced(function, structure, specs, str(error))
+            return Untraced(function, structure, specs, f"{error}; a file is a trace: call {function.__name__} itself, which runs op "
+                            "by op, or keep what needs values outside of it, in a function of its own")
         return cls(core, structure, forms[-1], function)
 
     def __call__(self, *args, **kwargs):
@@ -160,6 +161,10 @@ class Untraced(ConcreteFunction):
             return None
         return None if isinstance(made, Untraced) else made
 
+    def save(self, path):
+        """Raises an InvalidArgumentError: a file holds a trace."""
+        raise _core.InvalidArgumentError(f"{self.name} is not traced for all its sizes, so no file can hold it: {self._why}")
+
     name = property(lambda self: self._function.__name__)
     variables = captured_inputs = ()
     inputs = property(lambda self: list(self._specs))
@@ -178,7 +183,7 @@ class Untraced(ConcreteFunction):
             if not isinstance(made, Untraced):
                 found.append(made)
         if not found:
-            raise ValueError(f"{self.name} cannot be traced, so no file can hold it{self._why and ': '}{self._why}")
+            raise _core.InvalidArgumentError(f"{self.name} cannot be traced, so no file can hold it{self._why and ': '}{self._why}")
         return found
 
 
