@@ -159,7 +159,7 @@ def package(path):
                 or node.module in ("berth._core", "berth._late_names", "berth._modules", "berth._classes"):
             continue
         source = os.path.join(os.path.dirname(path), node.module.split(".")[1] + ".py")
-        names = {a.name for a in node.names if not a.name.startswith("_")}
+        names = {a.name for a in node.names if not a.name.startswith("_") and not a.asname}
         out += stub(source, None if names == {"*"} else names)
     return out
 

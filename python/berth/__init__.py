@@ -57,7 +57,7 @@ math.special = _Names("tf.math.special", _late={  # noqa: F821
         n: getattr(math, n) for n in ("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e")})  # noqa: F821
 nn.experimental = _Names("tf.nn.experimental", _late={"_nn_more": "general_dropout stateless_dropout"})  # noqa: F821
 linalg.experimental = _Names("tf.linalg.experimental", _late={"_matrix_functions": "conjugate_gradient"})  # noqa: F821
-eig, eigvals, fftnd, ifftnd = linalg.eig, linalg.eigvals, signal.fftnd, signal.ifftnd  # noqa: F821
+eig, eigvals = linalg.eig, linalg.eigvals  # noqa: F821
 math.argmax, math.argmin, math.reduce_mean, linalg.einsum = argmax, argmin, reduce_mean, einsum  # noqa: F405,F821
 math.divide = math.truediv = realdiv = divide  # noqa: F405
 __version__ = "0.1.0"
@@ -66,8 +66,8 @@ newaxis = None
 
 
 # Imported when they are used first.
-_LATER = ("audio", "autodiff", "autograph", "data", "debugging", "distribute", "keras", "lookup", "nest", "profiler", "ragged",
-          "raw_ops", "saved_model", "sets", "sparse", "summary", "test", "train", "types")
+_LATER = ("audio", "autodiff", "autograph", "compat", "data", "debugging", "distribute", "keras", "lookup", "nest", "profiler", "ragged",
+          "raw_ops", "saved_model", "sets", "sparse", "summary", "sysconfig", "test", "train", "types")
 _OF_KERAS = ("losses", "metrics", "optimizers", "initializers")
 # Names that stand in one of those, or in a hidden one.
 _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "keras.optimizers",
@@ -92,7 +92,8 @@ _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "ke
          "tensor_scatter_nd_sub": "_arguments.tensor_scatter_nd_sub",
          "tensor_scatter_nd_max": "_arguments.tensor_scatter_nd_max",
          "tensor_scatter_nd_min": "_arguments.tensor_scatter_nd_min",
-         "constant_initializer": "_forms.constant_initializer",
+         "constant_initializer": "_forms.constant_initializer", "Graph": "_absent.Graph", "Operation": "_absent.Operation",
+         "no_gradient": "_absent.no_gradient", "RegisterGradient": "_absent.RegisterGradient",
          "ones_initializer": "keras.initializers.Ones",
          "zeros_initializer": "keras.initializers.Zeros",
          "random_normal_initializer": "keras.initializers.RandomNormal",
@@ -113,7 +114,7 @@ _ALSO = {"losses": "keras.losses", "metrics": "keras.metrics", "optimizers": "ke
          "fingerprint": "_crosses.fingerprint", "gradients": "_gradients.gradients", "hessians": "_gradients.hessians",
          "grad_pass_through": "_gradients.grad_pass_through", "guarantee_const": "_gradients.guarantee_const",
          "matrix_square_root": "_matrix_functions.matrix_square_root", "rfftnd": "_signal_more.rfftnd",
-         "irfftnd": "_signal_more.irfftnd",
+         "irfftnd": "_signal_more.irfftnd", "fftnd": "_signal_more.fftnd", "ifftnd": "_signal_more.ifftnd",
          "reverse_sequence": "_more.reverse_sequence", "inside_function": "_function.inside_function", "assert_equal": "debugging.assert_equal",
          "assert_greater": "debugging.assert_greater", "assert_less": "debugging.assert_less",
          "assert_rank": "debugging.assert_rank",

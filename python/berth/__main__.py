@@ -1,4 +1,4 @@
-"""python -m berth [--own-keras] SCRIPT.py [ARGS]: runs a script of TensorFlow's as it is.
+"""python -m berth [--own-keras] (SCRIPT.py | -m MODULE) [ARGS]: runs a script or module of TensorFlow's as it is.
 
 For that run `import tensorflow` means Berth. `keras` and `tf.keras` are the package Keras on Berth where it is
 installed, as in TensorFlow; without it, or with --own-keras, they are berth.keras.
@@ -16,14 +16,6 @@ import berth
 # What Keras computes with, whatever its backend, where it meets tensors of `tensorflow`: in a map of tf.data, on texts.
 _FOR_TENSORFLOW = ("keras.src.backend.tensorflow", "keras.src.backend.tensorflow.core")
 _OF_KERAS = ("keras", "losses", "metrics", "optimizers", "initializers")
-
-
-def _as_text(bytes_or_text, encoding="utf-8"):
-    return bytes_or_text.decode(encoding) if isinstance(bytes_or_text, bytes) else str(bytes_or_text)
-
-
-def _as_bytes(bytes_or_text, encoding="utf-8"):
-    return bytes_or_text if isinstance(bytes_or_text, bytes) else str(bytes_or_text).encode(encoding)
 
 
 class _TensorFlow(types.ModuleType):
@@ -49,16 +41,6 @@ class _TensorFlow(types.ModuleType):
         return dir(berth)
 
 
-class _Version1(types.ModuleType):
-    """tf.compat.v1, of which berth._compat_v1 has the functions."""
-
-    def __getattr__(self, name):
-        from berth import _compat_v1
-        if name.startswith("_") or not hasattr(_compat_v1, name):
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        return getattr(_compat_v1, name)
-
-
 class _Answer(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Answers imports of tensorflow, and of keras where that is Berth's own."""
 
@@ -78,16 +60,13 @@ class _Answer(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         own = own.replace("keras", "berth.keras", 1) if own.startswith("keras") else own
         own = own.replace("berth.python.", "berth.").replace("berth.compat.v2", "berth")
         if own == "berth.compat":
+            compat = importlib.import_module("berth.compat")
             made = types.ModuleType(spec.name)
-            made.v1 = _Version1(f"{spec.name}.v1")  # the messages that scripts for version 2 fill in, and what Keras calls
-            made.v1.ConfigProto = types.SimpleNamespace
-            made.v1.SummaryMetadata = lambda: types.SimpleNamespace(plugin_data=types.SimpleNamespace())
-            made.v2 = _TensorFlow(self._own_keras)
-            made.as_text = made.as_str = _as_text
-            made.as_bytes = _as_bytes
+            vars(made).update({name: value for name, value in vars(compat).items() if not name.startswith("_")})
+            made.v1, made.v2 = importlib.import_module("berth._compat_v1"), _TensorFlow(self._own_keras)
             return made
         if own == "berth.compat.v1":
-            return sys.modules["tensorflow.compat"].v1
+            return importlib.import_module("berth._compat_v1")
         if own == "berth":
             return _TensorFlow(self._own_keras)
         if not self._own_keras:
@@ -118,9 +97,16 @@ def main():
     own_keras = arguments[:1] == ["--own-keras"]
     if own_keras:
         del arguments[0]
+    of_module = arguments[:1] == ["-m"]
+    if of_module:
+        del arguments[0]
     if not arguments:
-        sys.exit("usage: python -m berth [--own-keras] SCRIPT.py [ARGS]")
+        sys.exit("usage: python -m berth [--own-keras] (SCRIPT.py | -m MODULE) [ARGS]")
     sys.meta_path.insert(0, _Answer(own_keras or not _has_keras()))
+    if of_module:
+        sys.argv, sys.path[0] = arguments, os.getcwd()
+        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+        return
     sys.argv = arguments
     sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
     runpy.run_path(sys.argv[0], run_name="__main__")

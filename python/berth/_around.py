@@ -31,12 +31,17 @@ _creators = _Creators()
 
 def _create(*args, **kwargs):
     """A variable of the creators that are open on this thread, the innermost first."""
-    names = ("initial_value", "trainable", "name", "dtype", "synchronization", "aggregation")
-    kwargs.update(zip(names, args))
-    make = lambda **given: Variable(**given)  # noqa: E731
+    from berth.distribute import VariableAggregation, VariableSynchronization
+    defaults = {
+        "initial_value": None, "trainable": None, "validate_shape": True, "caching_device": None, "name": None, "variable_def": None,
+        "dtype": None, "import_scope": None, "constraint": None, "synchronization": VariableSynchronization.AUTO,
+        "aggregation": VariableAggregation.NONE, "shape": None, "experimental_enable_variable_lifting": None}
+
+    def make(**given):
+        return Variable(**{k: v for k, v in given.items() if k not in defaults or v is not defaults[k]})
     for creator in _creators.open:
         make = functools.partial(creator, make)
-    return make(**kwargs)
+    return make(**{**defaults, **dict(zip(defaults, args)), **kwargs})
 
 
 class _StandsFor(type):
@@ -65,7 +70,7 @@ _scopes, _lock = [0], threading.Lock()
 class variable_creator_scope:
     """A block in which tf.Variable(...) calls variable_creator(next_creator, **kwargs), which returns a variable.
 
-    kwargs are the arguments that were given. Variables that the engine makes by itself, such as those of tf.keras, are not asked.
+    kwargs are all arguments of tf.Variable, with their defaults where they were not given. Variables that the engine makes by itself, such as those of tf.keras, are not asked.
     """
 
     def __init__(self, variable_creator):
@@ -95,7 +100,7 @@ def register_tensor_conversion_function(base_type, conversion_func, priority=100
     if not callable(conversion_func):
         raise TypeError(f"register_tensor_conversion_function: {conversion_func!r} is not callable")
     for cls in base_type if isinstance(base_type, tuple) else (base_type,):
-        if not isinstance(cls, type) or issubclass(cls, (int, float, str, list, tuple, _core.Tensor, Variable)):
+        if not isinstance(cls, type) or cls is Variable or issubclass(cls, (int, float, str, list, tuple, _core.Tensor)):
             raise TypeError(f"register_tensor_conversion_function: {cls!r} has a conversion already; expected a class of your "
                             "own")
         found = vars(cls).get("_berth_conversions", [])

@@ -2,7 +2,7 @@
 from berth import _core
 from berth._function import NeedsValues, inside_function
 from berth._structure import Composite
-from berth._tensor import TensorShape, TensorSpec, TypeSpec, as_dtype, convert_to_tensor, float32, refuse
+from berth._tensor import AnyShape as TensorShape, TensorSpec, TypeSpec, as_dtype, convert_to_tensor, float32, refuse
 
 __all__ = ["TensorArray", "TensorArraySpec"]
 

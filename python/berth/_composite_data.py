@@ -5,7 +5,7 @@ import numpy as _np
 from berth import _core
 from berth._ragged_ops import _stack_any, stacked
 from berth._structure import LEAF, Composite, Made, flatten, pack
-from berth._tensor import TensorShape, TensorSpec, convert_to_tensor
+from berth._tensor import AnyShape as TensorShape, TensorSpec, convert_to_tensor
 from berth.data import Dataset, Iterator
 from berth.ragged import RaggedTensor, Row
 from berth.sparse import SparseTensor

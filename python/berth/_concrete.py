@@ -4,7 +4,7 @@ import re
 
 from berth import _core
 from berth._structure import LEAF, Fixed, Made, flatten, pack
-from berth._tensor import TensorShape, TensorSpec, as_dtype, convert_to_tensor, string, say_missing as _say_missing
+from berth._tensor import AnyShape as TensorShape, TensorSpec, as_dtype, convert_to_tensor, string, say_missing as _say_missing
 
 
 class ConcreteFunction:
@@ -36,11 +36,8 @@ class ConcreteFunction:
             from berth._function import needs_values
             if not needs_values(error):
                 raise
-            if _on_the_host(structure, specs):
-                return Untraced(function, structure, specs)
-            error.args = (f"{error}; a concrete function, and a file, is a trace: call {function.__name__} itself, "
-                          "which runs op by op, or keep what needs values outside of it, in a function of its own",)
-            raise
+            return Untraced(function, structure, specs, f"{error}; a file is a trace: call {function.__name__} itself, which runs op "
+                            "by op, or keep what needs values outside of it, in a function of its own")
         return cls(core, structure, forms[-1], function)
 
     def __call__(self, *args, **kwargs):
@@ -51,11 +48,13 @@ class ConcreteFunction:
 
     def _leaves(self, args, kwargs):
         """The tensors of a call; TypeError of another value than the trace has for an argument that is not a tensor."""
-        fixed = {} if self._structure is None else self._structure[1]
-        for name, value in kwargs.items():
-            place = fixed.get(name)
-            if hasattr(place, "value") and place.value != value:
-                raise TypeError(f"{self.name}: {name} is {place.value!r} in this trace, not {value!r}")
+        if kwargs and self._function is not None and self._structure is not None:
+            fixed = {**dict(zip(self._function.names(), self._structure[0])), **self._structure[1]}
+            for name, value in kwargs.items():
+                place = fixed.get(name)
+                if hasattr(place, "value") and place.value != value:
+                    raise TypeError(f"{self.name}: {name} is {place.value!r} in this trace, not {value!r}")
+            args, kwargs = self._function.in_order(args, kwargs)
         return [convert_to_tensor(v) for v in flatten((args, kwargs))[0]
                 if not isinstance(v, (str, bytes, type(None)))]
 
@@ -81,7 +80,7 @@ class ConcreteFunction:
                                    doc="Those of its variables that are trained.")
 
     def _of_outputs(self, what):
-        parts = [getattr(s, what) for s in self.outputs]
+        parts = [getattr(s, what) for s in self.outputs]  # which may set the form
         return parts if self._form is None else pack(self._form, parts)
 
     @property
@@ -158,22 +157,13 @@ class ConcreteFunction:
         return f"<ConcreteFunction {self.pretty_printed_signature()}>"
 
 
-def _on_the_host(structure, specs):
-    """True of arguments that no trace has values for, whatever the function: text and data sets."""
-    def holds(part):
-        if hasattr(part, "value"):
-            return hasattr(part.value, "element_spec")
-        parts = part.values() if isinstance(part, dict) else part if isinstance(part, (list, tuple)) else ()
-        return any(map(holds, parts))
-    return any(s.dtype == string for s in specs) or holds(structure)
-
-
 class Untraced(ConcreteFunction):
-    """A concrete function of shapes that are not known, or of what a trace has no values for: each call traces anew."""
+    """A concrete function of shapes that are not known, or of what a trace has no values for: each call traces anew, or runs
+    op by op, as one of the tf.function does."""
 
-    def __init__(self, function, structure, specs):
+    def __init__(self, function, structure, specs, why=""):
         super().__init__(None, structure, None, function)
-        self._specs, self._form_out = specs, None
+        self._specs, self._form_out, self._called, self._why = specs, None, [], why
 
     def __call__(self, *args, **kwargs):
         leaves = self._leaves(args, kwargs)[:len(self._specs)]
@@ -183,13 +173,40 @@ class Untraced(ConcreteFunction):
                                                  f"{_short(spec)}")
         given, named = pack(self._structure, leaves)
         out = self._function(*given, **named)
-        self._form_out = [TensorSpec(None, convert_to_tensor(v).dtype) for v in flatten(out)[0]]
+        if not self._called:
+            values, form = flatten(out)
+            self._form = self._form or form
+            self._called = [TensorSpec(None, convert_to_tensor(v).dtype) for v in values]
         return out
+
+    def _told(self):
+        """The specs of the results, as two traces of sizes that are open tell them; those of the first call where none can."""
+        if self._form_out is None:
+            self._form_out = []
+            known = all(s.shape.rank is not None for s in self._specs)
+            made = [self._of_size(n) for n in (6, 12)] if known else [None]
+            if all(made):
+                self._form = made[0]._form
+                self._form_out = [TensorSpec(a.shape.most_specific_compatible_shape(b.shape), a.dtype)
+                                  for a, b in zip(*(m.outputs for m in made))]
+        return self._form_out or self._called
+
+    def _of_size(self, n):
+        specs = [TensorSpec([n if size is None else size for size in s.shape], s.dtype) for s in self._specs]
+        try:
+            made = ConcreteFunction.traced(self._function, (), {}, specs, self._structure)
+        except (ValueError, TypeError, RuntimeError):
+            return None
+        return None if isinstance(made, Untraced) else made
+
+    def save(self, path):
+        """Raises an InvalidArgumentError: a file holds a trace."""
+        raise _core.InvalidArgumentError(f"{self.name} is not traced for all its sizes, so no file can hold it: {self._why}")
 
     name = property(lambda self: self._function.__name__)
     variables = captured_inputs = ()
     inputs = property(lambda self: list(self._specs))
-    outputs = property(lambda self: self._form_out or [])
+    outputs = property(lambda self: self._told())
     graph = property(lambda self: Graph(""))
 
     def by_rank(self, most=4):
@@ -204,7 +221,7 @@ class Untraced(ConcreteFunction):
             if not isinstance(made, Untraced):
                 found.append(made)
         if not found:
-            raise ValueError(f"{self.name} cannot be traced, so no file can hold it")
+            raise _core.InvalidArgumentError(f"{self.name} cannot be traced, so no file can hold it{self._why and ': '}{self._why}")
         return found
 
 

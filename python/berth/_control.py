@@ -182,7 +182,7 @@ _names = _Names()
 
 
 class name_scope:
-    """Accepted as TensorFlow does; names of ops come from functions and layers."""
+    """Names of variables that are made inside begin with it; names of ops come from functions and layers."""
 
     def __init__(self, name):
         self.name = name
@@ -193,10 +193,12 @@ class name_scope:
             inside = get_current_name_scope()
             name = f"{inside}/{name}/" if inside else f"{name}/"
         _names.open.append(name)
+        _core._set_name_scope(name)
         return name
 
     def __exit__(self, *_):
         _names.open.pop()
+        _core._set_name_scope(_names.open[-1] if _names.open else "")
 
 
 def get_current_name_scope():

@@ -1,16 +1,18 @@
 """tf.function, tf.cond and tf.while_loop."""
 import functools
+import re
 import time
+import types
 from _thread import _local as thread_local  # threading.local, without the import of threading
 
 from berth import _core
-from berth._core import Tensor, TensorShape, Variable
+from berth._core import Tensor, Variable
 from berth._frames import hide
 from berth._lazy import Lazy
 from berth._not_tensors import refuse_kinds
 from berth._straight import is_straight
 from berth._structure import LEAF, Composite, Made, flatten, is_value, pack, present
-from berth._tensor import TensorSpec, TypeSpec, convert_to_tensor, string, say_missing as _say_missing
+from berth._tensor import AnyShape as TensorShape, TensorSpec, TypeSpec, convert_to_tensor, string, say_missing as _say_missing
 
 _placement = Lazy("berth._placement")
 _gradients = Lazy("berth._gradients")
@@ -97,7 +99,8 @@ class Function:
 
     def __init__(self, fn, name=None, input_signature=None, placement="", autograph=True,
                  contract=None, reduce_retracing=False, *, strategy=None):  # strategy: splits what is traced
-        functools.update_wrapper(self, fn)
+        functools.update_wrapper(self, fn, updated=("__dict__",) if isinstance(fn, types.FunctionType) else ())
+        self.__name__ = getattr(fn, "__name__", None) or getattr(getattr(fn, "func", None), "__name__", type(fn).__name__)
         self.python_function = fn
         self._autograph = autograph
         self._contract = contract
@@ -106,7 +109,7 @@ class Function:
         self._traced = []     # (structure, specs) of the traces
         self._signature = input_signature
         specs = [] if input_signature is None else flatten(list(input_signature), lambda v: isinstance(v, TensorSpec))[0]
-        self._make = lambda specs: _core.Function(self._trace, name or getattr(fn, "__name__", "function"), specs,
+        self._make = lambda specs: _core.Function(self._trace, name or self.__name__, specs,
                                                   placement, contracts(contract), strategy)
         if any(s.shape.rank is None for s in specs) or any(_is_of_values(s) for s in input_signature or ()):
             specs = []  # each shape has a trace of its own
@@ -117,6 +120,9 @@ class Function:
         self._bound = {}
         self._untraced = {}   # by signature text: how often a trace failed for want of values, and the error
         self.hosted = []      # what py_function calls in its traces
+        if not isinstance(fn, types.FunctionType):  # an object with members of its own
+            for key, value in getattr(fn, "__dict__", {}).items():
+                self.__dict__.setdefault(key, value)
 
     def __get__(self, instance, owner):
         if instance is None:
@@ -185,6 +191,32 @@ class Function:
         finally:
             _calls.structure = outer
         return (pack(form, results) if calls else out), 1 + calls
+
+    def in_order(self, args, kwargs):
+        """The arguments of a call, those by name at their places."""
+        if not kwargs:
+            return args, kwargs
+        import inspect
+        try:
+            bound = inspect.signature(self.python_function).bind_partial(*args, **kwargs)
+        except (TypeError, ValueError):
+            return args, kwargs
+        return bound.args, bound.kwargs
+
+    def names(self):
+        """The names of the arguments that have places."""
+        import inspect
+        try:
+            parameters = inspect.signature(self.python_function).parameters.values()
+        except (TypeError, ValueError):
+            return []
+        return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+    def _decorate(self, decorator):
+        """Wraps the Python function, before it is traced."""
+        if self._traced or self._asked:
+            raise ValueError(f"tf.function {self.__name__}: it was traced; decorate it before")
+        self.python_function = decorator(self.python_function)
 
     def __repr__(self):
         signature = "" if self._signature is None else f", input_signature={self._signature!r}"
@@ -289,6 +321,7 @@ class Function:
         from berth._concrete import ConcreteFunction
         if self._signature is not None and not args and not kwargs:
             args = tuple(self._signature)
+        args, kwargs = self.in_order(args, kwargs)
         leaves, structure = flatten((args, kwargs), lambda v: is_value(v) or isinstance(v, TensorSpec))
         made = ConcreteFunction.traced(self, args, kwargs, leaves, structure)
         made._asked_for = repr((structure, [v if isinstance(v, TensorSpec) else (tuple(v.shape), str(v.dtype)) for v in leaves]))
@@ -417,6 +450,20 @@ def _branch(fn, forms):
     return run
 
 
+_OTHER_SHAPES = re.compile(r"If: output \d+ is (\w+)\[[^\]]*\] in the true branch and (\w+)\[")
+
+
+def traced_branches(pred, true, false):
+    """The results of a node of two branches; NeedsValues where their shapes differ."""
+    try:
+        return _core.trace_cond(pred, true, false)
+    except _core.InvalidArgumentError as error:
+        found = _OTHER_SHAPES.search(str(error))
+        if found and found[1] == found[2]:
+            raise NeedsValues(f"cond: the shape of the result depends on the predicate: {error}") from error
+        raise
+
+
 def cond(pred, true_fn=None, false_fn=None, name=None):
     """Returns true_fn() where pred holds, else false_fn() (tf.cond)."""
     if not callable(true_fn) or not callable(false_fn):
@@ -426,7 +473,7 @@ def cond(pred, true_fn=None, false_fn=None, name=None):
     if not isinstance(pred, (Tensor, Variable)) or not _core.traces_cond(pred):
         return true_fn() if pred else false_fn()
     forms = []
-    out = _core.trace_cond(pred, _branch(true_fn, forms), _branch(false_fn, forms))
+    out = traced_branches(pred, _branch(true_fn, forms), _branch(false_fn, forms))
     return pack(forms[0], out)
 
 

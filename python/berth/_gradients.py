@@ -3,7 +3,7 @@ from berth import _core
 from berth._function import _calls
 from berth._gradient import GradientTape, _one
 from berth._structure import flatten, pack
-from berth._tensor import convert_to_tensor, refuse
+from berth._tensor import _watching, convert_to_tensor, refuse
 
 _ops = _core.ops
 
@@ -13,15 +13,17 @@ class NeedsTape(Exception):
 
 
 def retraced(call, leaves):
-    """Calls a function that asked for gradients again, under a tape that watches its arguments."""
+    """Calls a function that asked for gradients again, under a tape that watches its arguments and its constants."""
     before, tape = _calls.__dict__.get("tape"), GradientTape(persistent=True)
     try:
         with tape:
             tape.watch([v for v in leaves if v.dtype.is_floating or v.dtype.is_complex])
             _calls.tape = tape
+            _watching.append(tape)
             return call()
     finally:
         _calls.tape = before
+        _watching[:] = [t for t in _watching if t is not tape]
 
 
 def _tape(what):
@@ -37,8 +39,8 @@ def _known(what, tape, values):
     """Each value if the tape knows where it comes from."""
     for v in values:
         if not isinstance(v, _core.Variable) and tape.gradient(v, v) is None:
-            raise NotImplementedError(f"tf.{what}: {v!r} is not made of arguments or variables of the traced function; make "
-                                      "it an argument, or use tf.GradientTape and watch() it")
+            raise NotImplementedError(f"tf.{what}: {v!r} is not made of arguments, constants or variables of the traced function; "
+                                      "make it an argument, or use tf.GradientTape and watch() it")
     return values
 
 
@@ -48,7 +50,8 @@ def _listed(values):
 
 def gradients(ys, xs, grad_ys=None, name="gradients", gate_gradients=False, aggregation_method=None, stop_gradients=None,
               unconnected_gradients="none"):
-    """The gradients of the sum of ys by xs, a list. In a traced function only, of its arguments, variables and what they become.
+    """The gradients of the sum of ys by xs, a list. In a traced function only, of its arguments, constants, variables
+    and what they become.
 
     grad_ys: a weight for each of ys, or None. unconnected_gradients: tf.UnconnectedGradients, for xs that ys do not depend on.
     """

@@ -9,14 +9,14 @@ LATE = {
         "_tensor_proto": "serialize_tensor parse_tensor",
         "_sparse_files": "serialize_sparse serialize_many_sparse deserialize_many_sparse",
         "_sequence_example": "parse_single_sequence_example parse_sequence_example decode_json_example",
-        "_pictures": "decode_bmp decode_gif",
+        "_pictures": "decode_bmp decode_gif encode_png",
         "_forms": "decode_raw",
         "_images": "decode_image decode_and_crop_jpeg",
         "_more": "encode_base64 decode_base64 decode_compressed matching_files",
         "_arguments": "decode_png encode_jpeg",
     },
     "image": {
-        "_pictures": "decode_bmp decode_gif",
+        "_pictures": "decode_bmp decode_gif encode_png",
         "_images": "ResizeMethod extract_patches decode_image decode_and_crop_jpeg",
         "_images_more":
             "ssim ssim_multiscale draw_bounding_boxes extract_glimpse sample_distorted_bounding_box "
@@ -82,7 +82,8 @@ LATE = {
     "signal": {
         "_numeric": "stft inverse_stft inverse_stft_window_fn",
         "_signal_more":
-            "dct idct mdct inverse_mdct rfftnd irfftnd rfft3d irfft3d linear_to_mel_weight_matrix mfccs_from_log_mel_spectrograms",
+            "dct idct mdct inverse_mdct fftnd ifftnd rfftnd irfftnd rfft3d irfft3d linear_to_mel_weight_matrix "
+            "mfccs_from_log_mel_spectrograms",
     },
     "random": {
         "_samplers":

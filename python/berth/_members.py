@@ -1,7 +1,7 @@
 """Members of the engine's classes that few programs ask for, as TensorFlow has them."""
 from berth import _core
 from berth._core import Tensor, TensorShape, Variable
-from berth._tensor import AnyShape, DType, TensorSpec, as_dtype, complex64, complex128, convert_to_tensor, float32, float64
+from berth._tensor import AnyShape, DType, as_dtype, complex64, complex128, convert_to_tensor, float32, float64
 
 _ops = _core.ops
 
@@ -34,8 +34,8 @@ def _assert_has_rank(self, rank):
 
 def _assert_same_rank(self, other):
     """Raises a ValueError of shapes with different ranks."""
-    if self.rank != TensorShape(other).rank:
-        raise ValueError(f"Shapes {self} and {TensorShape(other)} must have the same rank")
+    if AnyShape(other).rank not in (None, self.rank):
+        raise ValueError(f"Shapes {self} and {AnyShape(other)} must have the same rank")
 
 
 def _assert_is_fully_defined(self):
@@ -46,16 +46,16 @@ def _assert_is_fully_defined(self):
 
 def _most_specific(self, other):
     """The shape of both: sizes that differ are not known; nor is the rank, where ranks differ."""
-    other = TensorShape(other)
+    other = AnyShape(other)
     if self.rank != other.rank:
-        return TensorSpec(None).shape
+        return AnyShape(None)
     return TensorShape([a if a == b else None for a, b in zip(self._dims(), other._dims())])
 
 
 def _is_subtype_of(self, other):
     """True if each tensor of this shape has the other as well."""
-    other = TensorShape(other)
-    return self.rank == other.rank and all(b is None or a == b for a, b in zip(self._dims(), other._dims()))
+    other = AnyShape(other)
+    return other.rank is None or self.rank == other.rank and all(b is None or a == b for a, b in zip(self._dims(), other._dims()))
 
 
 def _real_dtype(self):

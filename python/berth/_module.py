@@ -1,5 +1,7 @@
 """tf.Module, and the variables that objects hold."""
-import collections
+import collections.abc
+import functools
+import re
 
 from berth import _core
 from berth._core import Variable
@@ -92,8 +94,16 @@ def variables_in(value, seen=None, keras=True):
 class Module:
     """Variables under one roof (tf.Module): attributes, also in lists and other modules."""
 
+    _TF_MODULE_IGNORED_PROPERTIES = frozenset()
+
     def __init__(self, name=None):
-        self._name = name or type(self).__name__.lower()
+        if name is not None and not (isinstance(name, str) and name.isidentifier()):
+            raise ValueError(f"{name!r} is not a valid module name. Module names must be valid Python identifiers (e.g. a valid "
+                             "class name).")
+        from berth import name_scope
+        self._name = _snake(type(self).__name__) if name is None else name
+        with name_scope(self._name) as scope:
+            self._name_scope = name_scope(scope)
 
     def __setattr__(self, name, value):
         super().__setattr__(name, value)
@@ -116,22 +126,30 @@ class Module:
 
     @classmethod
     def with_name_scope(cls, method):
-        """The method itself: names of variables are those of their attributes."""
-        return method
+        """The method in the module's name scope: names of variables that it makes begin with that."""
+        @functools.wraps(method)
+        def inside(self, *args, **kwargs):
+            with self.name_scope:
+                return method(self, *args, **kwargs)
+        return inside
 
     @property
     def name_scope(self):
-        """A scope with the module's name, which names nothing here."""
+        """The scope with the module's name inside of those that were open when it was made."""
         from berth import name_scope
-        return name_scope(f"{self.name}/")
+        return self.__dict__.get("_name_scope") or name_scope(f"{self.name}/")
 
-    name = property(lambda self: self.__dict__.get("_name") or type(self).__name__.lower(),
+    name = property(lambda self: self.__dict__.get("_name") or _snake(type(self).__name__),
                     doc="The name that was given, or that of the class in snake case.")
+
+    def _flatten(self, recursive=True, predicate=None, attribute_traversal_key=None, with_path=False, expand_composites=False):
+        """What attributes hold for which predicate(value) holds, each once; then what the modules among those hold."""
+        return _flattened(self, recursive, predicate or (lambda _: True), attribute_traversal_key, with_path, set(), ())
 
     @property
     def variables(self):
-        """The variables of the module and of what it holds, in the order of the names of attributes."""
-        return tuple(v for _, v in variables_in(self, keras=False))
+        """The variables of the module in the order of the names of attributes, then those of each module that it holds."""
+        return tuple(w for v in self._flatten(predicate=_has_variables) for _, w in variables_in(v, keras=False))
 
     @property
     def trainable_variables(self):
@@ -145,14 +163,48 @@ class Module:
 
     @property
     def submodules(self):
-        """The modules that this one holds, and those that they hold."""
-        found = []
+        """The modules that this one holds, then those that they hold."""
+        return tuple(self._flatten(predicate=lambda v: isinstance(v, Module)))
 
-        def walk(value):
-            if isinstance(value, Module) and value is not self and value not in found:
-                found.append(value)
-            for part in (value.values() if isinstance(value, dict) else value if isinstance(
-                    value, (list, tuple)) else vars(value).values() if isinstance(value, Module) else ()):
-                walk(part)
-        walk(self)
-        return tuple(found)
+
+def _has_variables(value):
+    """True of a variable, and of layers and metrics of tf.keras without the package Keras."""
+    return isinstance(value, (Variable, _core.Metric)) or hasattr(value, "_checkpointed") or (
+        hasattr(value, "__berth__") and hasattr(value, "weights"))
+
+
+def _snake(name):
+    return re.sub(r"((?<=[a-z0-9])[A-Z]|(?!^)[A-Z](?=[a-z]))", r"_\1", name).lower()
+
+
+def _leaves(value, path):
+    """(path, value) of what an attribute holds in lists and dictionaries."""
+    if isinstance(value, collections.abc.Mapping):
+        try:
+            parts = [(k, value[k]) for k in sorted(value)]
+        except TypeError:
+            parts = list(value.items())
+    elif isinstance(value, (list, tuple)):
+        parts = zip(getattr(value, "_fields", None) or range(len(value)), value)
+    else:
+        return [(path, value)]
+    return [leaf for name, part in parts for leaf in _leaves(part, (*path, name))]
+
+
+def _flattened(module, recursive, predicate, key, with_path, seen, above):
+    inner = []
+    for name in sorted(vars(module), key=key):
+        if name in module._TF_MODULE_IGNORED_PROPERTIES:
+            continue
+        for path, leaf in _leaves(vars(module)[name], (*above, name)):
+            if not with_path:
+                if id(leaf) in seen:
+                    continue
+                seen.add(id(leaf))
+            if predicate(leaf):
+                yield (path, leaf) if with_path else leaf
+            if recursive and isinstance(leaf, Module) and not (with_path and id(leaf) in seen):
+                inner.append((path, leaf))
+    for path, leaf in inner:
+        below = seen | {id(module)} if with_path else seen
+        yield from _flattened(leaf, recursive, predicate, key, with_path, below, path)

@@ -4,7 +4,7 @@
 NEVER = [
     ("tf.feature_column", "columns of estimators: Keras' preprocessing layers take their place"),
     ("tf.estimator", "gone from TensorFlow itself"),
-    ("tf.compat", "version 1"),
+    ("tf.compat.v1", "version 1, but for what libraries for version 2 use of it"),
     ("tf.raw_ops", "ops have one form"),
     ("tf.lite", "another run-time"),
     ("tf.tpu", "no TPUs"),
@@ -43,8 +43,9 @@ NEVER = [
     ("tf.graph_util", "version 1"),
     ("tf.Graph", "version 1: tf.function"),
     ("tf.Operation", "version 1: tf.function"),
-    ("tf.no_gradient", "version 1"),
-    ("tf.sysconfig", "flags for building against TensorFlow"),
+    *((f"tf.sysconfig.{name}", "flags for building against TensorFlow: headers of Berth are those of an install, which CMake's "
+       "find_package(berth) finds") for name in ("get_include", "get_compile_flags", "get_link_flags", "CXX11_ABI_FLAG",
+                                                 "CXX_VERSION", "MONOLITHIC_BUILD")),
     ("tf.data.experimental.service", "a service of its own"),
     ("tf.data.experimental.distributed_save", "a service of its own: Dataset.save(), or snapshot()"),
     ("tf.data.experimental.from_variant", "there are no tensors of variants: a data set is a Python object"),
@@ -59,7 +60,6 @@ NEVER = [
     ("tf.image.decode_jxl", "as tf.io.decode_jxl"),
     ("tf.io.write_graph", "graphs are Berth's own: f.save_graph(path) of a traced function writes one (docs/graph-format.md)"),
     ("tf.import_graph_def", "version 1; files of Berth's graphs are for `berth plan`"),
-    ("tf.RegisterGradient", "rules of the engine's ops are its own: tf.custom_gradient gives a function one"),
     ("tf.config.experimental_connect_to_cluster", "TF_CONFIG, or `berth launch`, says which tasks there are, and a strategy "
      "connects them (docs/cluster.md)"),
     ("tf.config.experimental_connect_to_host", "as experimental_connect_to_cluster"),

@@ -1,9 +1,10 @@
-"""Pictures of BMP and GIF files, read on the host."""
+"""Pictures of BMP and GIF files, read on the host, and PNG files of 16 bits, written there."""
 import struct
+import zlib
 
 import numpy as np
 from berth import _core
-from berth._tensor import convert_to_tensor, string, uint8
+from berth._tensor import convert_to_tensor, string, uint8, uint16
 
 _MOST = 1 << 30  # bytes of a picture
 
@@ -159,3 +160,29 @@ def decode_gif(contents, name=None):
     if not frames:
         _refused("decode_gif", "the file has no picture")
     return convert_to_tensor(np.stack(frames), uint8)
+
+
+def _wide_png(picture, compression):
+    """The file of a picture, uint16 [height, width, channels]."""
+    height, width, channels = picture.shape
+
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+    head = struct.pack(">IIBBBBB", width, height, 16, {1: 0, 2: 4, 3: 2, 4: 6}[channels], 0, 0, 0)
+    rows = np.zeros([height, 1 + 2 * width * channels], np.uint8)  # a byte says how a row differs from the one above: not at all
+    rows[:, 1:] = picture.astype(">u2").reshape([height, -1]).view(np.uint8)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows.tobytes(), compression))
+            + chunk(b"IEND", b""))
+
+
+def encode_png(image, compression=-1, name=None):
+    """Pictures, uint8 or uint16 [..., height, width, 1 to 4], as the bytes of PNG files: [...]; compression: 0 to 9, or -1."""
+    image = convert_to_tensor(image)
+    lengths = image.shape.as_list() if image.dtype in (uint8, uint16) else []
+    if len(lengths) < 3 or not 1 <= lengths[-1] <= 4 or 0 in lengths[-3:] or (
+            image.dtype == uint8 and len(lengths) == 3) or not -1 <= compression <= 9:
+        return _core.ops.io.encode_png(image, compression)
+    pictures = image._array().reshape([-1, *lengths[-3:]])
+    files = [_wide_png(v, compression) if image.dtype == uint16 else
+             _core.ops.io.encode_png(convert_to_tensor(v), compression)._array().item() for v in pictures]
+    return convert_to_tensor(np.array(files, object).reshape(lengths[:-3]) if len(lengths) > 3 else files[0], string)

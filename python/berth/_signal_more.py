@@ -114,6 +114,26 @@ def _scaled(what, x, norm, count, inverse):
     return x * _m.cast(convert_to_tensor(float(count) ** power), x.dtype) if power else x
 
 
+def _complex(what, x, fft_length, axes, norm):
+    x = convert_to_tensor(x)
+    lengths, axes = _plan(what, x, fft_length, axes)
+    out = getattr(_s, what)(x, lengths or [], axes)
+    return _scaled(what, out, norm, _np.prod([out.shape[a] for a in axes]), what == "ifftnd")
+
+
+def fftnd(input_tensor, fft_length=None, axes=None, norm=None, name=None):
+    """The Fourier transform over axes, all by default, cut or filled with zeros to fft_length first.
+
+    norm: "backward" or None as it is, "forward" divided by the number of elements, "ortho" by its square root.
+    """
+    return _complex("fftnd", input_tensor, fft_length, axes, norm)
+
+
+def ifftnd(input_tensor, fft_length=None, axes=None, norm=None, name=None):
+    """The inverse of fftnd() with the same arguments."""
+    return _complex("ifftnd", input_tensor, fft_length, axes, norm)
+
+
 def rfftnd(input_tensor, fft_length=None, axes=None, norm=None, name=None):
     """The Fourier transform of real values over axes; of the last one half of the frequencies, which tell the others."""
     x = convert_to_tensor(input_tensor)

@@ -10,7 +10,7 @@ from malt.operators.variables import Undefined, UndefinedReturnValue
 from berth import _core
 from berth._core import Tensor, Variable
 from berth._arrays import TensorArray
-from berth._function import NeedsValues, without_text
+from berth._function import NeedsValues, traced_branches, without_text
 from berth._ops import range as tf_range
 from berth._structure import LEAF, Made, Fixed, flatten, pack
 from berth._tensor import convert_to_tensor
@@ -162,7 +162,7 @@ def if_stmt(cond, body, orelse, get, set, names, nouts):
             return run
 
         try:
-            out = _core.trace_cond(_predicate(cond), branch(body), branch(orelse))
+            out = traced_branches(_predicate(cond), branch(body), branch(orelse))
             break
         except _Again as again:
             dtypes = again.what

@@ -73,6 +73,9 @@ def as_dtype(value):
     raise TypeError(f"{value!r} is no dtype that Berth has: it has {', '.join(d.name for d in _DTYPES)}")
 
 
+DType.__reduce__ = lambda self: (as_dtype, (self.name,))
+
+
 # Shapes behave as tuples of numbers, with None for what is not known.
 def _as_list(self):
     """The sizes as a list, None for those that are not known."""
@@ -81,7 +84,8 @@ def _as_list(self):
 
 def _concatenate(self, other):
     """The axes of this shape, then those of another."""
-    return other if isinstance(other, _UnknownShape) else TensorShape(self._dims() + list(other))
+    other = AnyShape(other)
+    return other if other.rank is None else TensorShape(self._dims() + other._dims())
 
 
 TensorShape.as_list = _as_list
@@ -98,21 +102,21 @@ TensorShape.__radd__ = lambda self, other: TensorShape(list(other) + self._dims(
 
 def _merge_with(self, other):
     """The shape that both are compatible with; ValueError of none."""
-    if isinstance(other, _UnknownShape):
+    other = AnyShape(other)
+    if other.rank is None:
         return self
-    other = TensorShape(other)
     if not self.is_compatible_with(other):
         raise ValueError(f"Shapes {self} and {other} are not compatible")
     return TensorShape([b if a is None else a for a, b in zip(self._dims(), other._dims())])
 
 
 TensorShape.merge_with = _merge_with
-_can_be = TensorShape.is_compatible_with
+_fits = TensorShape.is_compatible_with
 
 
 def _is_compatible_with(self, other):
-    """True if one shape could be both."""
-    return isinstance(other, _UnknownShape) or _can_be(self, other)
+    """True if a tensor may have both shapes."""
+    return other is None or isinstance(other, _UnknownShape) or _fits(self, other)
 
 
 TensorShape.is_compatible_with = _is_compatible_with
@@ -133,7 +137,7 @@ def _shape_item(self, at):
 
 def _shape_equal(self, other):
     if isinstance(other, TensorShape):
-        return self._dims() == other._dims()
+        return other.rank is not None and self._dims() == other._dims()
     return self._dims() == list(other) if isinstance(other, (list, tuple)) else NotImplemented
 
 
@@ -268,7 +272,7 @@ def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
 def _set_shape(self, shape):
     """Checks a shape: what a trace does not know stays unknown."""
     if not AnyShape(shape).is_compatible_with(self.shape):
-        raise ValueError(f"set_shape: the tensor has the shape {self.shape}, not {TensorShape(shape)}")
+        raise ValueError(f"set_shape: the tensor has the shape {self.shape}, not {AnyShape(shape)}")
 
 
 def _variable_getitem(self, key):
@@ -353,6 +357,15 @@ Variable.__deepcopy__ = lambda self, memo: Variable(self.read_value(), trainable
 Variable.__reduce__ = lambda self: (_variable_of, (self._array(), self.trainable, self.name))
 
 
+def _check_variable_shape(value, shape):
+    """Raises a ValueError where a variable is to have another shape than its value; sizes may be left open (None)."""
+    if not AnyShape(shape).is_compatible_with(value.shape):
+        raise ValueError(f"tf.Variable: the initial value has the shape {value.shape}; expected one that fits {AnyShape(shape)}")
+
+
+_core.set_variable_shape_hook(_check_variable_shape)
+
+
 def _enums():
     from berth import distribute
     return distribute
@@ -374,8 +387,14 @@ class _Reference:
     def __eq__(self, other):
         return isinstance(other, _Reference) and hash(self) == hash(other)
 
+    def __lt__(self, other):
+        return hash(self) < hash(other)
+
     def __hash__(self):
-        return hash(self._value._id() if isinstance(self._value, Tensor) else self._value)
+        try:
+            return hash(self._value._id() if isinstance(self._value, Tensor) else self._value)
+        except TypeError:  # of a class that inherits from tf.Variable and makes none
+            return id(self._value)
 
 
 def refuse(function, **arguments):
@@ -385,13 +404,19 @@ def refuse(function, **arguments):
             raise NotImplementedError(f"{function}: the argument {name}={given!r} is not there yet; leave it out")
 
 
+_watching = []  # tapes of traces that ask for gradients by constants, too
+
+
 def constant(value, dtype=None, shape=None, name=None):
     """Returns a tensor of a number, list or array (tf.constant)."""
     out = convert_to_tensor(value, dtype)
     if shape is not None:
         if out.shape.num_elements() == 1 and TensorShape(shape).num_elements() != 1:
-            return _core.ops.broadcast_to(_core.ops.reshape(out, []), shape)
-        out = _core.ops.reshape(out, shape)
+            out = _core.ops.broadcast_to(_core.ops.reshape(out, []), shape)
+        else:
+            out = _core.ops.reshape(out, shape)
+    for tape in _watching if out.dtype.is_floating or out.dtype.is_complex else ():
+        tape.watch(out)
     return out
 
 
@@ -410,13 +435,11 @@ def is_tensor(value):
     return isinstance(value, (Tensor, Variable)) or hasattr(value, "__berth_tensor__") or hasattr(value, "with_values")
 
 
-class _UnknownShape:
-    """TensorShape(None): neither sizes nor their number are known."""
+class _UnknownShape(TensorShape):
+    """TensorShape(None): neither sizes nor their number are known. The engine's part of it is never made: it takes none."""
 
+    __init__ = lambda self, dims=None: None  # noqa: E731
     rank = ndims = dims = None
-    concatenate = __add__ = __radd__ = lambda self, other: self  # noqa: E731
-    merge_with = lambda self, other: AnyShape(other)  # noqa: E731
-    with_rank = lambda self, rank: TensorShape([None] * rank)  # noqa: E731
     is_fully_defined = lambda self: False  # noqa: E731
     is_compatible_with = lambda self, other: True  # noqa: E731
     num_elements = lambda self: None  # noqa: E731
@@ -428,22 +451,45 @@ class _UnknownShape:
     def as_list(self):
         raise ValueError("the rank of this shape is not known")
 
-    __iter__ = __len__ = as_list
+    __iter__ = __len__ = _dims = as_list
+    __bool__ = lambda self: False  # noqa: E731
+    __add__ = __radd__ = concatenate = with_rank_at_least = with_rank_at_most = lambda self, other: self  # noqa: E731
+    __getitem__ = lambda self, at: self if isinstance(at, slice) else None  # noqa: E731
+    with_rank = lambda self, rank: TensorShape([None] * rank)  # noqa: E731
+    merge_with = lambda self, other: AnyShape(other)  # noqa: E731
+    most_specific_compatible_shape = lambda self, other: self  # noqa: E731
+    is_subtype_of = lambda self, other: AnyShape(other).rank is None  # noqa: E731
+    assert_is_compatible_with = assert_has_rank = assert_same_rank = lambda self, other: None  # noqa: E731
+
+    def assert_is_fully_defined(self):
+        raise ValueError(f"Shape {self} is not fully defined")
 
 
-class _ShapeClass(type):
-    """Of TensorShape, which is one class in TensorFlow: a shape without a rank is of another class here."""
+class _Shapes(type):
+    """The class of tf.TensorShape, which makes shapes of the engine, or one whose rank is not known."""
 
-    def __call__(cls, *dims, **named):
-        given = [*dims, *named.values()]
-        return _UnknownShape() if given == [None] or given and isinstance(given[0], _UnknownShape) else TensorShape(*dims, **named)
+    def __call__(cls, *args, **kwargs):
+        dims = (*args, *kwargs.values())
+        unknown = len(dims) == 1 and (dims[0] is None or isinstance(dims[0], _UnknownShape))
+        return _UnknownShape() if unknown else TensorShape(*args, **kwargs)
 
     def __instancecheck__(cls, value):
-        return isinstance(value, (TensorShape, _UnknownShape))
+        return isinstance(value, TensorShape)
+
+    def __subclasscheck__(cls, other):
+        return other is cls or issubclass(other, TensorShape)
+
+    def __getattr__(cls, name):
+        return getattr(TensorShape, name)
 
 
-AnyShape = _ShapeClass("TensorShape", (), {
-    n: v for n, v in vars(TensorShape).items() if n not in ("__init__", "__new__", "__weakref__", "__dict__")})
+class AnyShape(metaclass=_Shapes):
+    """The sizes of the axes of a tensor, None for those that are not known; of None: nor is their number."""
+
+
+AnyShape.__name__ = AnyShape.__qualname__ = "TensorShape"
+AnyShape.__module__ = "berth"
+TensorShape.__reduce__ = lambda self: (AnyShape, (None if self.rank is None else self._dims(),))
 
 
 class TypeSpec:
@@ -456,7 +502,7 @@ class TensorSpec(TypeSpec):
     value_type = Tensor
 
     def __init__(self, shape=(), dtype=float32, name=None):
-        self.shape = _UnknownShape() if shape is None or isinstance(shape, _UnknownShape) else TensorShape(shape)
+        self.shape = AnyShape(shape)
         self.dtype, self.name = as_dtype(dtype), name
 
     @classmethod
@@ -503,7 +549,7 @@ class IndexedSlices:
     def shape(self):
         """That of the tensor that these are rows of; not known without dense_shape."""
         known = self.dense_shape is not None and not _core.is_open(self.dense_shape)
-        return TensorShape(convert_to_tensor(self.dense_shape).numpy().tolist()) if known else _UnknownShape()
+        return TensorShape(convert_to_tensor(self.dense_shape).numpy().tolist()) if known else AnyShape(None)
 
 
 def unknown_name(module, name, known):

@@ -4,7 +4,7 @@ import struct
 import numpy as np
 from berth import _core
 from berth._example import _field, _fields, _Message, _read_varint, _varint
-from berth._tensor import _DTYPES, TensorShape, as_dtype, convert_to_tensor, string
+from berth._tensor import _DTYPES, AnyShape as TensorShape, as_dtype, convert_to_tensor, string
 
 # dtype: (its number in these files, the list of values, that list's number, what packs a value there; "v" is a varint)
 _OF = {"float32": (1, "float_val", 5, "f"), "float64": (2, "double_val", 6, "d"), "int32": (3, "int_val", 7, "v"),

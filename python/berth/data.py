@@ -220,17 +220,17 @@ class Dataset(_NotATensor):
         n = len(leaves)
         return self._shaped(self.__berth__.scan(leaves, step), forms, lambda x: step(x[:n], x[n:])[1], leaves)
 
-    def group_by_window(self, key_func, reduce_func, window_size=None, name=None):
-        """The elements of reduce_func(key, window): windows of elements with one key, an int64 of key_func."""
+    def group_by_window(self, key_func, reduce_func, window_size=None, window_size_func=None, name=None):
+        """The elements of reduce_func(key, window): windows of elements with one key; window_size_func(key): how many of it."""
         forms = []
+        size_of = window_size_func and (lambda key: int(window_size_func(convert_to_tensor(key, _core.int64))))
 
         def reduced(key, handle):
             made = reduce_func(convert_to_tensor(key, _core.int64), Dataset(handle, self._form))
             forms.append(made._form)
             return made.__berth__
 
-        handle = self.__berth__.group_by_window(self._on_elements(key_func), reduced,
-                                                int(window_size))
+        handle = self.__berth__.group_by_window(self._on_elements(key_func), reduced, int(window_size or 0), size_of)
         handle.element_spec()
         return Dataset(handle, forms[0] if forms else self._form)
 

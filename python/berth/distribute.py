@@ -782,6 +782,7 @@ def _module(name, doc, values, source="", names=""):
 cluster_resolver = _module(
     "cluster_resolver", "tf.distribute.cluster_resolver", {}, "_resolvers",
     "ClusterResolver TFConfigClusterResolver SimpleClusterResolver SlurmClusterResolver UnionResolver")
+_later(cluster_resolver, {"_absent": "TPUClusterResolver"})
 coordinator = _module("coordinator", "tf.distribute.coordinator", {}, "_servers",
                       "ClusterCoordinator RemoteValue PerWorkerValue")
 experimental = _module("experimental", "tf.distribute.experimental", {
@@ -789,7 +790,7 @@ experimental = _module("experimental", "tf.distribute.experimental", {
     "CollectiveHints": CommunicationOptions, "CommunicationImplementation": CommunicationImplementation,
     "CollectiveCommunication": CommunicationImplementation, "CentralStorageStrategy": CentralStorageStrategy,
     "ValueContext": ValueContext}, "_servers", "ParameterServerStrategy")
-_later(experimental, {"_preemption": "PreemptionCheckpointHandler PreemptionWatcher TerminationConfig"})
+_later(experimental, {"_preemption": "PreemptionCheckpointHandler PreemptionWatcher TerminationConfig", "_absent": "TPUStrategy"})
 experimental.coordinator = _module("experimental.coordinator", "tf.distribute.experimental.coordinator", {},
                                    "_servers", "ClusterCoordinator RemoteValue PerWorkerValues")
 experimental.partitioners = _module(
@@ -797,4 +798,4 @@ experimental.partitioners = _module(
     "Partitioner FixedShardsPartitioner MinSizePartitioner MaxSizePartitioner")
 _SERVERS = "ParameterServerStrategy Server register_dataset"
 _name_missing(_sys.modules[__name__])
-_later(_sys.modules[__name__], {"_servers": _SERVERS})
+_later(_sys.modules[__name__], {"_servers": _SERVERS, "_absent": "TPUStrategy"})

@@ -1,4 +1,6 @@
 """tf.random."""
+import functools as _functools
+
 from berth import _core as _core
 from berth._core import set_seed
 from berth._lazy import Names
@@ -7,6 +9,48 @@ _under = _core.ops.random
 for _name in dir(_under):
     if not _name.startswith("_"):
         globals()[_name] = getattr(_under, _name)
+_HALVES = {_core.float16: 10, _core.bfloat16: 7}  # bits of a fraction
+_FORMS = {"normal": "shape mean stddev dtype seed", "uniform": "shape minval maxval dtype seed",
+          "truncated_normal": "shape mean stddev dtype seed", "stateless_normal": "shape seed mean stddev dtype",
+          "stateless_uniform": "shape seed minval maxval dtype", "stateless_truncated_normal": "shape seed mean stddev dtype",
+          "gamma": "shape alpha beta dtype seed", "poisson": "shape lam dtype seed",
+          "stateless_gamma": "shape seed alpha beta dtype", "stateless_poisson": "shape seed lam dtype"}
+
+
+def _is_half(value):
+    return isinstance(value, _core.Tensor) and value.dtype in _HALVES
+
+
+def _also_of_halves(name, function):
+    """The function, which draws numbers of 32 bits and rounds them where those of 16 are wanted."""
+    names = _FORMS[name].split()
+    at = names.index("dtype")
+
+    @_functools.wraps(function)
+    def draw(*args, **kwargs):
+        dtype = kwargs["dtype"] if "dtype" in kwargs else args[at] if len(args) > at else None
+        if dtype is None:
+            dtype = next((v.dtype for v in (*args, *kwargs.values()) if _is_half(v)), None)
+        elif dtype not in (_core.float16, _core.bfloat16):
+            dtype = None
+        if dtype is None:
+            return function(*args, **kwargs)
+        dtype = next(d for d in _HALVES if d == dtype)
+        given = {k: _core.ops.math.cast(v, _core.float32) if _is_half(v) else v
+                 for k, v in {**dict(zip(names, args)), **kwargs}.items() if k not in ("dtype", "name")}
+        if not name.endswith("uniform"):
+            return _core.ops.math.cast(function(**given, dtype=_core.float32), dtype)
+        # Multiples of the last bit below 1: rounding would reach the upper limit.
+        low, high = (_core.convert(given.pop(k, value), _core.float32) for k, value in (("minval", 0.0), ("maxval", 1.0)))
+        steps = float(1 << _HALVES[dtype])
+        share = _core.ops.math.floor(function(**given) * steps) / steps
+        low, high, share = (_core.ops.math.cast(v, dtype) for v in (low, high, share))
+        return share * (high - low) + low
+    return draw
+
+
+for _name in _FORMS:
+    globals()[_name] = _also_of_halves(_name, globals()[_name])
 
 
 def _all_whole(draw, dtype):

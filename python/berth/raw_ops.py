@@ -88,4 +88,5 @@ def _made(word):
 
 
 globals().update({op.__name__: op for op in map(_made, _OPS)})
+from berth._fused_norm import FusedBatchNorm, FusedBatchNormV2, FusedBatchNormV3  # noqa: E402,F401
 _name_missing(_sys.modules[__name__])

@@ -231,6 +231,10 @@ class TestCase(_unittest.TestCase):
         """A block that raises a tf.errors.OpError whose text has the pattern."""
         return self.assertRaisesWithPredicateMatch(_core.OpError, expected_err_re_or_predicate)
 
+    def assertRaisesIncompatibleShapesError(self, exception_type=_core.InvalidArgumentError, *args, **kwargs):
+        """A block, or the call of a function, that raises an error of shapes that do not go together."""
+        return self.assertRaises((exception_type, ValueError), *args, **kwargs)
+
     @_contextlib.contextmanager
     def assertRaisesWithPredicateMatch(self, exception_type, expected_err_re_or_predicate):
         """A block that raises an error whose text has the pattern, or for which the function returns True."""

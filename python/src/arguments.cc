@@ -141,6 +141,23 @@ struct Callable {
   Bound bound;
 };
 
+// What a function of Python answers to a call of the engine's `name`; null
+// where it gives NotImplemented.
+nb::object asked(const char* module, const char* function, const char* name,
+                 PyObject* const* args, Py_ssize_t given, PyObject* names) {
+  const Py_ssize_t named = names == nullptr ? 0 : PyTuple_Size(names);
+  nb::list positional;
+  nb::dict by_name;
+  for (Py_ssize_t i = 0; i < given; ++i) positional.append(nb::handle(args[i]));
+  for (Py_ssize_t i = 0; i < named; ++i) {
+    by_name[nb::handle(PyTuple_GetItem(names, i))] =
+        nb::handle(args[given + i]);
+  }
+  nb::object out =
+      nb::module_::import_(module).attr(function)(name, positional, by_name);
+  return out.is(nb::handle(Py_NotImplemented)) ? nb::object() : out;
+}
+
 // What berth._dispatch answers to a call with values of classes that are
 // loaded when they are used first, such as RaggedTensor; null where nobody
 // answers. In `tf.reduce_sum(tf.ragged.constant(rows))` Python reads the
@@ -153,16 +170,7 @@ nb::object answered_late(const char* name, PyObject* const* args,
       })) {
     return {};
   }
-  nb::list positional;
-  nb::dict by_name;
-  for (Py_ssize_t i = 0; i < given; ++i) positional.append(nb::handle(args[i]));
-  for (Py_ssize_t i = 0; i < named; ++i) {
-    by_name[nb::handle(PyTuple_GetItem(names, i))] =
-        nb::handle(args[given + i]);
-  }
-  nb::object out = nb::module_::import_("berth._dispatch")
-                       .attr("answered_late")(name, positional, by_name);
-  return out.is(nb::handle(Py_NotImplemented)) ? nb::object() : out;
+  return asked("berth._dispatch", "answered_late", name, args, given, names);
 }
 
 PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t given,
@@ -189,6 +197,9 @@ PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t given,
   }
   try {
     nb::object out = answered_late(c->method.ml_name, args, given, names);
+    if (out.is_valid()) return out.release().ptr();
+    out = asked("berth._other_forms", "other_form", c->bound.path.c_str(), args,
+                given, names);
     if (out.is_valid()) return out.release().ptr();
   } catch (nb::python_error& e) {
     e.restore();

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "held.h"
 #include "values.h"
 
@@ -120,6 +122,12 @@ DType From<DType>::get(PyObject* o, DType) {
   std::string name;
   if (PyUnicode_Check(o)) {
     name = text_of(o);
+  } else if (PyLong_Check(o) && !PyBool_Check(o)) {  // TensorFlow's number
+    const nb::object known = nb::module_::import_("berth._tensor")
+                                 .attr("_OTHER_NAMES")
+                                 .attr("get")(nb::handle(o));
+    if (known.is_none()) throw NotThat("a dtype");
+    return nb::cast<PyDType>(known).value;
   } else {
     try {
       name = text_of(numpy().attr("dtype")(nb::handle(o)).attr("name"));
@@ -440,7 +448,18 @@ nb::object to_python(const std::vector<Variable>& v) {
   return all;
 }
 nb::object to_python(const Shape& s) { return nb::cast(s); }
-nb::object to_python(DType d) { return nb::cast(PyDType{d}); }
+nb::object to_python(DType d) {
+  // One object for each, which programs compare by `is`.
+  static std::array<PyObject*, kNumDTypes> made = {};
+  if (d == DType::kInvalid) return nb::cast(PyDType{d});
+  PyObject*& o = made[static_cast<size_t>(d)];
+  if (o == nullptr) {
+    o = nb::object(nb::module_::import_("berth._core").attr(name_of(d)))
+            .release()
+            .ptr();
+  }
+  return nb::borrow(o);
+}
 nb::object to_python(const keras::Loss& x) { return nb::cast(x); }
 nb::object to_python(const keras::Metric& x) { return nb::cast(x); }
 nb::object to_python(const keras::Initializer& x) { return nb::cast(x); }

@@ -163,13 +163,19 @@ Dataset scan(const Dataset& d, nb::list state, nb::object fn) {
 }
 
 Dataset group_by_window(const Dataset& d, nb::object key, nb::object reduce,
-                        int64_t size) {
+                        int64_t size, nb::object size_of) {
+  data::GroupByWindowOptions o{.window_size = size};
+  if (!size_of.is_none()) {
+    o.window_size_func = [fn = held(std::move(size_of))](int64_t k) {
+      return in_python([&] { return nb::cast<int64_t>((*fn)(k)); });
+    };
+  }
   return d.group_by_window(
       number_of(std::move(key)),
       [fn = held(std::move(reduce))](int64_t k, const Dataset& window) {
         return in_python([&] { return nb::cast<Dataset>((*fn)(k, window)); });
       },
-      {.window_size = size}, site_of_caller());
+      o, site_of_caller());
 }
 
 Dataset window(const Dataset& d, int64_t size, std::optional<int64_t> shift,
@@ -269,7 +275,8 @@ void add_functions_of_elements(nb::class_<Dataset>& c) {
                                  site_of_caller());
            })
       .def("scan", &scan)
-      .def("group_by_window", &group_by_window)
+      .def("group_by_window", &group_by_window, "key"_a, "reduce"_a, "size"_a,
+           "size_of"_a.none())
       .def(
           "rejection_resample",
           [](const Dataset& d, nb::object fn, std::vector<double> target,

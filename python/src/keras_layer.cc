@@ -68,7 +68,7 @@ void add_symbolic_tensor(nb::module_& m) {
       .def_prop_ro("shape",
                    [](const keras::KerasTensor& t) { return t.shape(); })
       .def_prop_ro("dtype", [](const keras::KerasTensor& t) {
-        return PyDType{t.dtype()};
+        return to_python(t.dtype());
       });
 }
 
@@ -144,7 +144,7 @@ void add_layer_properties(nb::class_<Layer>& c) {
       .def_prop_rw("trainable", &Layer::trainable,
                    [](Layer& l, bool v) { l.set_trainable(v); })
       .def_prop_ro("compute_dtype",
-                   [](const Layer& l) { return PyDType{l.compute_dtype()}; })
+                   [](const Layer& l) { return to_python(l.compute_dtype()); })
       .def_prop_ro("dtype_policy",
                    [](const Layer& l) { return l.dtype_policy(); })
       .def("same_as",

@@ -198,8 +198,9 @@ void add_conversions(nb::class_<T>& c) {
     return t.dtype() == bool_ ? item<bool>(t) : item<double>(t) != 0;
   });
   c.def("_getitem", &getitem);
-  c.def_prop_ro("dtype",
-                [](nb::handle h) { return PyDType{dtype_of_python(h.ptr())}; });
+  c.def_prop_ro("dtype", [](nb::handle h) {
+    return to_python(dtype_of_python(h.ptr()));
+  });
   c.def_prop_ro("device", [](const T& t) { return t.device(); });
 }
 
@@ -323,32 +324,76 @@ nb::object& refuse_in_trace() {
   return *fn;
 }
 
+// What is called with the value and the shape that a variable is made of.
+nb::object& check_variable_shape() {
+  static auto* fn = new nb::object();
+  return *fn;
+}
+
+// The open name scopes, "outer/inner/".
+thread_local std::string t_name_scope;
+
+// What TensorFlow calls a variable: the first result of what made it.
+std::string named(const std::string& name) {
+  return name.ends_with(":0") ? name : t_name_scope + name + ":0";
+}
+
 void add_variable(nb::module_& m) {
+  m.def(
+      "make_variable",
+      [](nb::handle value, bool trainable, std::string name, nb::handle dtype,
+         int64_t synchronization, int64_t aggregation) {
+        if (berth::internal::traces_loop()) refuse_in_trace()();
+        VariableOptions o;
+        o.trainable = trainable;
+        o.name = std::move(name);
+        o.synchronization =
+            static_cast<VariableSynchronization>(synchronization);
+        o.aggregation = static_cast<VariableAggregation>(aggregation);
+        const DType d = dtype.is_none() ? DType::kInvalid
+                                        : From<DType>::get(dtype.ptr(), {});
+        return Variable(known(asked_tensor(value, d)), o, site_of_caller());
+      },
+      "value"_a, "trainable"_a, "name"_a, "dtype"_a.none(), "synchronization"_a,
+      "aggregation"_a, "A variable of just that name.");
+  m.def("_set_name_scope",
+        [](std::string name) { t_name_scope = std::move(name); });
   m.def("set_variable_hook",
         [](nb::object fn) { refuse_in_trace() = std::move(fn); });
+  m.def("set_variable_shape_hook",
+        [](nb::object fn) { check_variable_shape() = std::move(fn); });
   nb::class_<Variable> c(m, "Variable", nb::dynamic_attr(),
                          nb::is_weak_referenceable());
   construct<Variable>(c, "Variable", [](Variable* self, Arguments& a) {
     static constexpr Name kNames[] = {{"initial_value", "initial_value"},
                                       {"trainable", "trainable"},
+                                      {"validate_shape", "validate_shape"},
+                                      {"caching_device", "caching_device"},
                                       {"name", "name"},
+                                      {"variable_def", "variable_def"},
                                       {"dtype", "dtype"},
+                                      {"import_scope", "import_scope"},
+                                      {"constraint", "constraint"},
                                       {"synchronization", "synchronization"},
-                                      {"aggregation", "aggregation"}};
-    a.bind(kNames, 6);
+                                      {"aggregation", "aggregation"},
+                                      {"shape", "shape"},
+                                      {"experimental_enable_variable_lifting",
+                                       "experimental_enable_variable_lifting"}};
+    a.bind(kNames, 13);
     if (berth::internal::traces_loop()) refuse_in_trace()();
     nb::object value = a.needed(0);
     if (PyCallable_Check(value.ptr()) && !is_tensor_like(value.ptr())) {
       value = value();
     }
     VariableOptions o;
-    a.set(1, o.trainable);
-    o.name = a.object(2).is_none() ? "Variable" : a.get<std::string>(2);
-    const DType d = a.object(3).is_none() ? DType::kInvalid : a.get<DType>(3);
+    if (!a.object(1).is_none()) a.set(1, o.trainable);
+    o.name = named(a.object(4).is_none() ? "Variable" : a.get<std::string>(4));
+    const DType d = a.object(6).is_none() ? DType::kInvalid : a.get<DType>(6);
     o.synchronization =
-        static_cast<VariableSynchronization>(a.get_or<int64_t>(4, 0));
-    o.aggregation = static_cast<VariableAggregation>(a.get_or<int64_t>(5, 0));
+        static_cast<VariableSynchronization>(a.get_or<int64_t>(9, 0));
+    o.aggregation = static_cast<VariableAggregation>(a.get_or<int64_t>(10, 0));
     const Tensor t = known(asked_tensor(value, d));
+    if (!a.object(11).is_none()) check_variable_shape()(t, a.object(11));
     new (self) Variable(t, o, a.site());
   });
   add_operators(c);

@@ -431,9 +431,12 @@ Tensor tensor_of_lists(PyObject* o, DType to, bool asked) {
 
 }  // namespace
 
-bool is_own(PyObject* o) {
-  return nb::isinstance<Tensor>(o) || nb::isinstance<Variable>(o);
+// Not of a class that inherits from tf.Variable and never makes one.
+static bool is_variable(PyObject* o) {
+  return nb::isinstance<Variable>(o) && nb::inst_ready(o);
 }
+
+bool is_own(PyObject* o) { return nb::isinstance<Tensor>(o) || is_variable(o); }
 
 bool is_tensor_like(PyObject* o) {
   return is_own(o) || (!PyType_Check(o) && is_array(o));
@@ -442,8 +445,7 @@ bool is_tensor_like(PyObject* o) {
 DType dtype_of_python(PyObject* o) {
   if (nb::isinstance<Tensor>(o))
     return nb::cast<const Tensor&>(nb::handle(o)).dtype();
-  if (nb::isinstance<Variable>(o))
-    return nb::cast<const Variable&>(nb::handle(o)).dtype();
+  if (is_variable(o)) return nb::cast<const Variable&>(nb::handle(o)).dtype();
   if (nb::hasattr(nb::handle(o), "__berth_tensor__"))
     return tensor_of(o).dtype();
   return ListElements(o).dtype();
@@ -451,7 +453,7 @@ DType dtype_of_python(PyObject* o) {
 
 Tensor tensor_of(PyObject* o, DType to, bool asked) {
   if (nb::isinstance<Tensor>(o)) return nb::cast<const Tensor&>(nb::handle(o));
-  if (nb::isinstance<Variable>(o)) {
+  if (is_variable(o)) {
     const auto& v = nb::cast<const Variable&>(nb::handle(o));
     if (tape_is_open()) note_read(v);
     return v.value({});

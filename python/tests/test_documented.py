@@ -73,7 +73,7 @@ SHOWS = [
     ("tf.constant([[1, 2], [3, 4]])", "<tf.Tensor: shape=(2, 2), dtype=int32, numpy=\narray([[1, 2],\n       [3, 4]], dtype=int32)>"),
     ("tf.constant(2.5)", "<tf.Tensor: shape=(), dtype=float32, numpy=2.5>"),
     ("tf.constant('p')", "<tf.Tensor: shape=(), dtype=string, numpy=b'p'>"),
-    ("tf.Variable([7], name='v')", "<tf.Variable 'v' shape=(1,) dtype=int32, numpy=array([7], dtype=int32)>"),
+    ("tf.Variable([7], name='v')", "<tf.Variable 'v:0' shape=(1,) dtype=int32, numpy=array([7], dtype=int32)>"),
     ("str(tf.constant([[1], [2]]))", "'tf.Tensor(\\n[[1]\\n [2]], shape=(2, 1), dtype=int32)'"),
     ("str(tf.int8)", '"<dtype: \'int8\'>"'), ("tf.int8", "tf.int8"),
     ("tf.ragged.constant([[2.2], [3.2, 1]])", "<tf.RaggedTensor [[2.2], [3.2, 1.0]]>"),

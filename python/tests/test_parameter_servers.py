@@ -483,8 +483,8 @@ def test_names_of_tensorflow():
     assert d.experimental.coordinator.ClusterCoordinator is d.coordinator.ClusterCoordinator
     value = d.get_strategy().reduce(d.ReduceOp.SUM, tf.constant(2.0), axis=None)
     assert float(value) == 2 and isinstance(d.MirroredStrategy(["/CPU:0"]), d.Strategy)
-    with pytest.raises(AttributeError, match="no TPUs"):
-        d.TPUStrategy
+    with pytest.raises(NotImplementedError, match="no TPUs"):
+        d.TPUStrategy()
 
 
 ROOT = os.path.join(os.path.dirname(__file__), "..", "..")

@@ -122,7 +122,7 @@ def test_variables_change():
     np.testing.assert_array_equal((v * 2).numpy(), [4, 6])
     v.assign([5, 6])
     np.testing.assert_array_equal(v.numpy(), [5, 6])
-    assert v.name == "v" and v.trainable
+    assert v.name == "v:0" and v.trainable
     with pytest.raises(tf.errors.InvalidArgumentError, match="test_tensor.py"):
         v.assign([1.0, 2.0, 3.0])
 

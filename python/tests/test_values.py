@@ -476,15 +476,17 @@ def above_one(x):
     return x[x > 1]
 
 
-def test_a_concrete_function_and_a_file_say_what_to_do_where_values_are_needed(tmp_path):
+def test_a_concrete_function_calls_and_a_file_says_what_to_do_where_values_are_needed(tmp_path):
+    concrete = above_one.get_concrete_function(tf.TensorSpec([None], tf.int32))
+    assert concrete(tf.constant([1, 2, 3])).numpy().tolist() == [2, 3]
     with pytest.raises(tf.errors.InvalidArgumentError, match="call above_one itself, which runs op by op, or keep what"):
-        above_one.get_concrete_function(tf.TensorSpec([None], tf.int32))
+        concrete.save(str(tmp_path / "graph"))
 
     class Own(tf.Module):
         @tf.function(input_signature=[tf.TensorSpec([3], tf.int32)])
         def of(self, x):
             return x[x > 1]
-    with pytest.raises(tf.errors.InvalidArgumentError, match="a file, is a trace: call of itself"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="a file is a trace: call of itself"):
         tf.saved_model.save(Own(), str(tmp_path / "module"))
 
 

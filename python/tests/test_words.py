@@ -113,7 +113,7 @@ def test_values_that_a_kept_trace_lacks_are_named_in_words():
     for what in ("int(x)", "x.numpy()", "np.array(x)", "[1, 2][x[0]]", "f'{x[0]:.2f}'"):
         read = eval(f"lambda x: {what}", {"np": np})  # pylint: disable=eval-used
         with pytest.raises((tf.errors.FailedPreconditionError, tf.errors.InvalidArgumentError, TypeError)) as caught:
-            tf.function(read, autograph=False).get_concrete_function(tf.constant([1, 2]))
+            tf.function(read, autograph=False).get_concrete_function(tf.constant([1, 2])).save("nowhere")
         assert not CPP.search(str(caught.value)), caught.value
 
 

@@ -67,9 +67,10 @@ class Variable(KerasVariable):
             divided = _core.has_strategy() and distribution_lib.divides(tf.distribute.get_strategy())
             slot = divided and getattr(_scopes, "slots", False)
             with _slot_scope() if slot else contextlib.nullcontext():
-                self._value = _core.Variable(value, trainable=self._trainable, name=self._path, dtype=self._dtype,
-                                             synchronization=0 if divided else _SYNCHRONIZATION[self._synchronization],
-                                             aggregation=_AGGREGATION[self._aggregation])
+                self._value = _core.make_variable(
+                    value, trainable=self._trainable, name=self._path, dtype=self._dtype,
+                    synchronization=0 if divided else _SYNCHRONIZATION[self._synchronization],
+                    aggregation=_AGGREGATION[self._aggregation])
             if _core.has_strategy():
                 distribution_lib.lay_out(self)
 
