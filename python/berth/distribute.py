@@ -266,13 +266,12 @@ class StrategyExtended:
         raise AttributeError(f"strategy.extended has no {name}, which is planned; it has "
                              f"{', '.join(n for n in dir(type(self)) if n[0] != '_')}")
 
-    should_checkpoint = property(lambda self: getattr(self._strategy, "is_chief", True),
-                                 doc="Whether this task writes checkpoints.")
+    should_checkpoint = property(lambda self: getattr(self._strategy, "is_chief", True), doc="Whether this task writes checkpoints.")
     should_save_summary = should_checkpoint
 
     def variable_created_in_scope(self, v):
         """Whether a variable lives on the strategy's devices, as those that are made in its scope do."""
-        return v.device in {d for devices in self._strategy.devices() for d in devices} or hasattr(v, "values")
+        return v.device in self.worker_devices or hasattr(v, "values")
 
     def reduce_to(self, reduce_op, value, destinations=None, options=None):
         """The sum or mean of a value over replicas."""

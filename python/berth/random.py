@@ -65,6 +65,9 @@ def _all_whole(draw, dtype):
     return drawn if dtype == _core.int64 else _core.ops.bitcast(drawn, dtype)
 
 
+_of_any_float = globals()["stateless_uniform"]
+
+
 def stateless_uniform(shape, seed, minval=0, maxval=None, dtype=_core.float32, name=None, alg="auto_select"):
     """Uniform numbers in [minval, maxval) that follow from seed [2] alone; [shape].
 
@@ -72,7 +75,7 @@ def stateless_uniform(shape, seed, minval=0, maxval=None, dtype=_core.float32, n
     alg: the engine has one algorithm, whatever this says.
     """
     if minval is not None:
-        return _under.stateless_uniform(shape, seed, minval, maxval, dtype)
+        return _of_any_float(shape, seed, minval, dtype=dtype, **{} if maxval is None else {"maxval": maxval})
     from berth._tensor import as_dtype
     if maxval is not None or not as_dtype(dtype).is_integer:
         raise ValueError("stateless_uniform: minval is None; expected a number, or whole numbers and maxval=None")
