@@ -147,12 +147,17 @@ TEST(Random, TakesEmptyAndScalarShapes) {
   EXPECT_EQ(random::uniform({}).shape(), Shape{});
 }
 
+TEST(Random, DrawsTheOneNumberOfARangeOfNoWidth) {
+  EXPECT_EQ(floats(random::uniform({2}, {.minval = 5, .maxval = 5})),
+            (std::vector<float>{5, 5}));
+}
+
 TEST(Random, SaysWhatItCannotDraw) {
   using namespace random;
   expect_invalid([] { normal({2}, {.dtype = int32}); }, "dtype is int32");
   expect_invalid([] { normal({2}, {.stddev = -1}); }, "stddev is -1");
   expect_invalid([] { normal({2}, {.mean = 1e300}); }, "mean is 1e+300");
-  expect_invalid([] { uniform({2}, {.minval = 1, .maxval = 1}); }, "[1, 1)");
+  expect_invalid([] { uniform({2}, {.minval = 2, .maxval = 1}); }, "[2, 1)");
   expect_invalid([] { uniform({2}, {.minval = -3e38, .maxval = 3e38}); },
                  "range");
   expect_invalid([] { uniform({2}, {.dtype = int32}); }, "maxval is missing");
