@@ -24,15 +24,15 @@ def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None
 
     dtype: that of the values, float32 where they are not given either.
     """
-    axis = -1 if axis is None else axis
+    options = {} if axis is None else {"axis": axis}
     if on_value is None and off_value is None:
-        return _ops.one_hot(indices, depth, axis=axis, **{} if dtype is None else {"dtype": dtype})
+        return _ops.one_hot(indices, depth, **options, **{} if dtype is None else {"dtype": dtype})
     on, off = (None if v is None else convert_to_tensor(v, None if hasattr(v, "dtype") else dtype) for v in (on_value, off_value))
     dtype = as_dtype(dtype or (off if on is None else on).dtype)
     on, off = (convert_to_tensor(n, dtype) if v is None else v for n, v in ((1, on), (0, off)))
     if {on.dtype, off.dtype} != {dtype}:
         raise TypeError(f"one_hot: on_value is {on.dtype.name}, off_value {off.dtype.name}; expected {dtype.name}")
-    return _of_text_too(_ops.where)(_ops.one_hot(indices, depth, axis=axis, dtype=_core.bool), on, off)
+    return _of_text_too(_ops.where)(_ops.one_hot(indices, depth, dtype=_core.bool, **options), on, off)
 
 
 def ensure_shape(x, shape, name=None):

@@ -135,7 +135,7 @@ def test_ctc():
 def test_boxes():
     boxes = np.array([[0, 0, 1, 1], [0, .1, 1, 1.1], [0, 2, 1, 3]], "float32")
     assert tf.image.non_max_suppression(boxes, [.5, .9, .3], 3).numpy().tolist() == [1, 2]
-    kept, count = tf.image.non_max_suppression_padded(boxes, [.5, .9, .3], 3)
+    kept, count = tf.image.non_max_suppression_padded(boxes, [.5, .9, .3], 3, pad_to_max_output_size=True)
     assert kept.shape == [3] and count.numpy() == 2
     image = np.arange(9, dtype="float32").reshape(1, 3, 3, 1)
     close(tf.image.crop_and_resize(image, [[0, 0, 1, 1]], [0], [3, 3]), image)
