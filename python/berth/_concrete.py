@@ -3,7 +3,7 @@ import inspect
 import re
 
 from berth import _core
-from berth._structure import LEAF, Fixed, Made, flatten, pack
+from berth._structure import LEAF, Fixed, Made, flatten, in_order, pack
 from berth._tensor import AnyShape as TensorShape, TensorSpec, as_dtype, convert_to_tensor, string, say_missing as _say_missing
 
 
@@ -113,22 +113,27 @@ class ConcreteFunction:
         return written(self._form)
 
     def _arguments(self):
-        """[name, kind, default, structure] of each argument, for a file; None where a file cannot hold them."""
+        """[name, kind, default, structure, place among the tensors] of each argument, for a file; None where it cannot hold them."""
         if self._structure is None or self._function is None:
             return None
         signature = inspect.signature(self._function.python_function)
-        bound = signature.bind(*self._structure[0], **self._structure[1])
+        args, kwargs = self._structure
+        bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        parts = [[p.name, int(p.kind), None if p.default is p.empty else written(p.default), written(bound.arguments[p.name])]
+        if any(name not in signature.parameters for name in kwargs):
+            return None
+        names = list(signature.parameters)  # tensors by name come in the order of names
+        parts = [[p.name, int(p.kind), None if p.default is p.empty else written(p.default), written(bound.arguments[p.name]),
+                  len(names) + in_order(kwargs).index(p.name) if p.name in kwargs else names.index(p.name)]
                  for p in signature.parameters.values()]
-        return None if any(place is None for *_, place in parts) else parts
+        return None if any(part[3] is None for part in parts) else parts
 
     def _take(self, arguments):
         """Makes known how a file says, in _arguments(), that the function is called."""
         if arguments:
             self.signature = inspect.Signature([inspect.Parameter(name, inspect._ParameterKind(kind), default=(
-                inspect.Parameter.empty if default is None else read(default).value)) for name, kind, default, _ in arguments])
-            self.places = {name: read(place) for name, *_, place in arguments}
+                inspect.Parameter.empty if default is None else read(default).value)) for name, kind, default, *_ in arguments])
+            self.places = {name: read(place) for name, _, _, place, _ in sorted(arguments, key=lambda a: a[4])}
 
     signature, places = None, {}
 

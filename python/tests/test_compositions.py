@@ -365,3 +365,20 @@ def test_neighbours_in_tensors_of_text_are_tensors():
     assert tf.einsum("ij,jk->ik", [[1.]], [[2.]], optimize="optimal").numpy() == 2
     with pytest.raises(ValueError, match="optimize"):
         tf.einsum("ij,jk->ik", [[1.]], [[2.]], optimize="x")
+
+
+def test_saved_functions_take_tensors_by_name(tmp_path):
+    class Named(tf.Module):
+        @tf.function
+        def f(self, x, a):
+            return x * 10 + a
+
+        @tf.function
+        def g(self, z, *, b, a):
+            return z * 100 + b * 10 + a
+    m, one, two, three = Named(), tf.constant(1.), tf.constant(2.), tf.constant(3.)
+    m.f(a=one, x=two), m.g(one, b=two, a=three)
+    tf.saved_model.save(m, str(tmp_path / "m"))
+    loaded = tf.saved_model.load(str(tmp_path / "m"))
+    assert float(loaded.f(a=one, x=two)) == float(loaded.f(two, one)) == float(loaded.f(two, a=one)) == 21
+    assert float(loaded.g(one, b=two, a=three)) == float(loaded.g(a=three, z=one, b=two)) == 123
