@@ -19,14 +19,14 @@ def as_bytes(bytes_or_text, encoding="utf-8"):
     if isinstance(bytes_or_text, bytearray):
         return bytes(bytes_or_text)
     if not isinstance(bytes_or_text, bytes_or_text_types):
-        raise TypeError(f"Expected binary or unicode string, got {bytes_or_text!r}")
+        raise TypeError(f"expected bytes or a str, not {bytes_or_text!r}")
     return bytes_or_text.encode(encoding) if isinstance(bytes_or_text, str) else bytes_or_text
 
 
 def as_text(bytes_or_text, encoding="utf-8"):
     """The str of bytes, or of a str."""
     if not isinstance(bytes_or_text, bytes_or_text_types):
-        raise TypeError(f"Expected binary or unicode string, got {bytes_or_text!r}")
+        raise TypeError(f"expected bytes or a str, not {bytes_or_text!r}")
     return bytes_or_text.decode(encoding) if isinstance(bytes_or_text, bytes) else bytes_or_text
 
 
