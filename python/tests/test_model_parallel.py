@@ -82,12 +82,15 @@ with pytest.raises(TypeError, match="expected devices"):
 
 def test_slots_are_divided_and_devices_hold_halves():
     run(TRAIN + """
+import gc
 def wide():
     return keras.Sequential([keras.Input((256,)), L.Dense(512, activation="relu", name="up"), L.Dense(256, name="down")])
 big = rng.normal(size=(32, 256)).astype("float32")
 def bytes_held():
+    gc.collect()
     return [tf.config.experimental.get_memory_info(f"GPU:{k}")["current"] for k in range(2)]
 for way in by_keras, by_berth:
+    model = None
     before = bytes_held()
     with way(DENSE):
         model = wide()
