@@ -382,3 +382,22 @@ def test_saved_functions_take_tensors_by_name(tmp_path):
     loaded = tf.saved_model.load(str(tmp_path / "m"))
     assert float(loaded.f(a=one, x=two)) == float(loaded.f(two, one)) == float(loaded.f(two, a=one)) == 21
     assert float(loaded.g(one, b=two, a=three)) == float(loaded.g(a=three, z=one, b=two)) == 123
+
+
+def test_what_modules_import_from_each_other_is_there():
+    """Of those, too, that need packages which most tests do without, such as berth.ray."""
+    import ast
+    import importlib
+    import pathlib
+    root = pathlib.Path(tf.__file__).parent
+    lacking = []
+    for path in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            module = getattr(node, "module", None) or ""
+            if not isinstance(node, ast.ImportFrom) or module.partition(".")[0] != "berth" or module.startswith("berth.ray"):
+                continue
+            there = importlib.import_module(module)
+            folder = root.joinpath(*module.split(".")[1:])
+            lacking += [f"{path.name}: {module}.{n.name}" for n in node.names
+                        if n.name != "*" and not hasattr(there, n.name) and not (folder / f"{n.name}.py").exists() and not (folder / n.name).is_dir()]
+    assert not lacking

@@ -4,7 +4,8 @@ import pyarrow as pa
 
 from berth import _core
 from berth._tensor import TensorSpec, as_dtype, convert_to_tensor
-from berth.data import AutoShardPolicy, Dataset, Options
+from berth._data_options import AutoShardPolicy
+from berth.data import Dataset, Options
 
 
 def dataset(shard, *columns, batch_size, drop_remainder=False, prefetch_batches=1, local_shuffle_buffer_size=None,
