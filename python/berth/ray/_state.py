@@ -66,6 +66,8 @@ class ReportCheckpoint(Callback):
     model goes into the storage of the run, too.
     """
 
+    serves_the_package = True  # Keras on Berth refuses other callbacks of berth.keras
+
     def __init__(self, model, every=1):
         if not isinstance(every, int) or every < 1:
             raise ValueError(f"ReportCheckpoint: every={every!r}; expected a number of epochs, 1 or more")

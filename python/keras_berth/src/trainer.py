@@ -445,6 +445,8 @@ def _norms(weights, gradients, scale):
 def _refuse_own_keras(what, given):
     """Objects of berth.keras, as `tf.keras` is where `berth` is imported as `tf`, do not serve the package."""
     for each in tree.flatten(given):
+        if getattr(each, "serves_the_package", False):  # such as berth.ray.ReportCheckpoint
+            continue
         own = next((c for c in type(each).__mro__ if c.__module__.startswith("berth.keras") or
                     c.__module__ == "berth._core" and c.__name__ in ("Callback", "Metric", "Optimizer")), None)
         if own is not None:
