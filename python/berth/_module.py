@@ -98,8 +98,7 @@ class Module:
 
     def __init__(self, name=None):
         if name is not None and not (isinstance(name, str) and name.isidentifier()):
-            raise ValueError(f"{name!r} is not a valid module name. Module names must be valid Python identifiers (e.g. a valid "
-                             "class name).")
+            raise ValueError(f"{name!r} is not a valid module name; expected one like those of variables in Python")
         from berth import name_scope
         self._name = _snake(type(self).__name__) if name is None else name
         with name_scope(self._name) as scope:
@@ -174,7 +173,7 @@ def _has_variables(value):
 
 
 def _snake(name):
-    return re.sub(r"((?<=[a-z0-9])[A-Z]|(?!^)[A-Z](?=[a-z]))", r"_\1", name).lower()
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=.)(?=[A-Z][a-z])", "_", name).lower()  # where a word begins
 
 
 def _leaves(value, path):
@@ -191,20 +190,17 @@ def _leaves(value, path):
     return [leaf for name, part in parts for leaf in _leaves(part, (*path, name))]
 
 
+def _held(module, key, above):
+    names = [n for n in sorted(vars(module), key=key) if n not in module._TF_MODULE_IGNORED_PROPERTIES]
+    return [leaf for n in names for leaf in _leaves(vars(module)[n], (*above, n))]
+
+
 def _flattened(module, recursive, predicate, key, with_path, seen, above):
-    inner = []
-    for name in sorted(vars(module), key=key):
-        if name in module._TF_MODULE_IGNORED_PROPERTIES:
-            continue
-        for path, leaf in _leaves(vars(module)[name], (*above, name)):
-            if not with_path:
-                if id(leaf) in seen:
-                    continue
-                seen.add(id(leaf))
-            if predicate(leaf):
-                yield (path, leaf) if with_path else leaf
-            if recursive and isinstance(leaf, Module) and not (with_path and id(leaf) in seen):
-                inner.append((path, leaf))
-    for path, leaf in inner:
-        below = seen | {id(module)} if with_path else seen
-        yield from _flattened(leaf, recursive, predicate, key, with_path, below, path)
+    held = _held(module, key, above)
+    if not with_path:  # each once, where it is met first
+        held = [(path, leaf) for path, leaf in held if id(leaf) not in seen and not seen.add(id(leaf))]
+    yield from ((path, leaf) if with_path else leaf for path, leaf in held if predicate(leaf))
+    below = seen | {id(module)} if with_path else seen
+    for path, leaf in held if recursive else ():
+        if isinstance(leaf, Module) and not (with_path and id(leaf) in seen):
+            yield from _flattened(leaf, recursive, predicate, key, with_path, below, path)
