@@ -190,13 +190,13 @@ def _leaves(value, path):
     return [leaf for name, part in parts for leaf in _leaves(part, (*path, name))]
 
 
-def _held(module, key, above):
+def _attribute_leaves(module, key, above):
     names = [n for n in sorted(vars(module), key=key) if n not in module._TF_MODULE_IGNORED_PROPERTIES]
     return [leaf for n in names for leaf in _leaves(vars(module)[n], (*above, n))]
 
 
 def _flattened(module, recursive, predicate, key, with_path, seen, above):
-    held = _held(module, key, above)
+    held = _attribute_leaves(module, key, above)
     if not with_path:  # each once, where it is met first
         held = [(path, leaf) for path, leaf in held if id(leaf) not in seen and not seen.add(id(leaf))]
     yield from ((path, leaf) if with_path else leaf for path, leaf in held if predicate(leaf))
