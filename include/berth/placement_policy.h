@@ -46,24 +46,27 @@ struct Auto {
   bool operator==(const Auto&) const = default;
 };
 
-// Rules (docs/placement.md), or the planner. Empty: the policy of
-// config::set_placement_policy(), initially rules.
+// Rules (docs/placement.md), the planner, or "fit": rules, and a step that does
+// not fit the memory limit of a device computes values again instead of keeping
+// them for its gradients. Empty: the policy of config::set_placement_policy(),
+// initially rules.
 class Policy {
  public:
   Policy() = default;
   Policy(Auto plan) : kind_(Kind::kAuto), plan_(plan) {}  // NOLINT
-  // "auto", "rules" or ""; others throw errors::InvalidArgument.
+  // "auto", "rules", "fit" or ""; others throw errors::InvalidArgument.
   Policy(const std::string& name);                         // NOLINT
   Policy(const char* name) : Policy(std::string(name)) {}  // NOLINT
 
   bool empty() const { return kind_ == Kind::kNone; }
   bool is_auto() const { return kind_ == Kind::kAuto; }
+  bool is_fit() const { return kind_ == Kind::kFit; }
   const Auto& plan() const { return plan_; }
-  std::string str() const;  // "auto", "rules" or ""
+  std::string str() const;  // as given: "auto", "rules", "fit" or ""
   bool operator==(const Policy&) const = default;
 
  private:
-  enum class Kind : uint8_t { kNone, kRules, kAuto };
+  enum class Kind : uint8_t { kNone, kRules, kAuto, kFit };
   Kind kind_ = Kind::kNone;
   Auto plan_;
 };

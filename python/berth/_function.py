@@ -426,7 +426,7 @@ def function(func=None, input_signature=None, autograph=True, jit_compile=None,
     """Makes a Function of a Python function (tf.function); works as a decorator.
 
     autograph: `if`, `for`, `while`, `and`, `or` and `not` on tensors become cond and while_loop.
-    placement: "rules" or "auto", who says where ops run; "" is config.set_placement_policy()'s.
+    placement: "rules", "auto" or "fit", as config.set_placement_policy() has it; "" is what that was given.
     contract: a tf.Contract, or several, that every run keeps.
     """
     def make(fn):

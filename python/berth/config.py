@@ -97,7 +97,8 @@ def get_soft_device_placement():
 
 @_hiding
 def set_placement_policy(name):
-    """Who places traced functions: "" the rules, "auto" the planner (docs/planner.md)."""
+    """Who places traced functions: "" the rules, "auto" the planner (docs/planner.md); "fit": the rules,
+    and steps that do not fit a device compute results again (docs/how-to/will-it-fit.md)."""
     _engine.set_placement_policy(name)
 
 

@@ -18,6 +18,23 @@
 
 namespace berth {
 
+int64_t room_for_step(Allocator& allocator, int64_t own_bytes) {
+  const MemorySnapshot now = memory_snapshot(allocator);
+  const size_t limit = now.info.limit_bytes;
+  if (limit == 0) return 0;
+  size_t kept = std::min<size_t>(limit / 64, 2 * Allocator::kSmallLimit);
+  for (const MemorySnapshot::Segment& s : now.segments) {
+    for (const MemorySnapshot::Piece& p : s.pieces) {
+      if (p.state == MemorySnapshot::State::kFree) continue;
+      if (p.state == MemorySnapshot::State::kIdle) continue;
+      kept += s.bytes;
+      break;
+    }
+  }
+  return std::max<int64_t>(
+      static_cast<int64_t>(limit) + own_bytes - static_cast<int64_t>(kept), 1);
+}
+
 namespace {
 
 using State = MemorySnapshot::State;

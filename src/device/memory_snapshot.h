@@ -51,6 +51,11 @@ MemorySnapshot memory_snapshot(Allocator& allocator);
 void add_pieces(const Segments& segments, const std::vector<Slab>& slabs,
                 MemorySnapshot* snapshot);
 
+// What the limit leaves for a step beside segments that others use a part of,
+// less what its small tensors may take as a new segment; 0: there is no limit.
+//   own_bytes  of the step's variables, which are in use already
+int64_t room_for_step(Allocator& allocator, int64_t own_bytes);
+
 // What is alive, by holder and line, the largest first; arenas by what lives in
 // them when most is needed.
 std::vector<config::MemoryHolder> holders_of(const MemorySnapshot& snapshot);

@@ -37,10 +37,12 @@ Policy::Policy(const std::string& name) {
     kind_ = Kind::kAuto;
   } else if (name == "rules") {
     kind_ = Kind::kRules;
+  } else if (name == "fit") {
+    kind_ = Kind::kFit;
   } else if (!name.empty()) {
     throw errors::InvalidArgument(fmt::format(
-        "there is no placement policy \"{}\"; expected \"auto\", \"rules\" or "
-        "a placement::Auto",
+        "there is no placement policy \"{}\"; expected \"auto\", \"rules\", "
+        "\"fit\" or a placement::Auto",
         name));
   }
 }
@@ -53,6 +55,8 @@ std::string Policy::str() const {
       return "rules";
     case Kind::kAuto:
       return "auto";
+    case Kind::kFit:
+      return "fit";
   }
   return "";
 }

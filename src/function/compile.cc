@@ -13,6 +13,7 @@
 #include "exec/deadline.h"
 #include "exec/plan_impl.h"
 #include "function/auto_place.h"
+#include "function/fit_memory.h"
 #include "function/graph_rewrite.h"
 #include "function/lint_graph.h"
 #include "function/place_bodies.h"
@@ -122,6 +123,10 @@ AutoPlaced plan_places(const CompileJob& job, Graph& g,
   const placement::Policy policy = job.options.placement.empty()
                                        ? config::placement_policy()
                                        : job.options.placement;
+  if (policy.is_fit()) {
+    fit_memory(g, devices,
+               {job.options.optimize, slices, false, /*may_measure=*/false});
+  }
   if (!policy.is_auto()) return {};
   if (!replicas) {
     return auto_place(g, devices,

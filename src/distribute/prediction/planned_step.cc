@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/no_reports.h"
 #include "device/device_manager.h"
 #include "device/memory_snapshot.h"
 #include "distribute/strategy/fit_rewrite.h"
@@ -17,34 +18,20 @@ namespace berth::distribute {
 
 namespace {
 
-// What the limit leaves beside segments that others use a part of, less what
-// the step's small tensors may take as a new segment.
 int64_t available(const placement::DeviceRow& row, int64_t memory_bytes,
                   bool alone) {
   if (memory_bytes > 0) return memory_bytes;
-  const MemorySnapshot now = memory_snapshot(
-      DeviceManager::get().lookup(DeviceName::parse(row.device)).allocator());
-  const size_t limit = now.info.limit_bytes;
-  if (limit == 0) return 0;
-  size_t kept = std::min<size_t>(limit / 64, 2 * Allocator::kSmallLimit);
-  for (const MemorySnapshot::Segment& s : now.segments) {
-    for (const MemorySnapshot::Piece& p : s.pieces) {
-      if (p.state == MemorySnapshot::State::kFree) continue;
-      if (p.state == MemorySnapshot::State::kIdle) continue;
-      kept += s.bytes;
-      break;
-    }
-  }
   const bool counted =
       !alone || row.device == DeviceManager::get().host().str();
-  const int64_t there = counted ? row.variable_bytes : 0;
-  return std::max<int64_t>(
-      static_cast<int64_t>(limit) + there - static_cast<int64_t>(kept), 1);
+  return room_for_step(
+      DeviceManager::get().lookup(DeviceName::parse(row.device)).allocator(),
+      counted ? row.variable_bytes : 0);
 }
 
 StepMemory memory_of(const std::shared_ptr<StrategyCore>& core,
                      const StepToPlan& step, int64_t memory_bytes,
                      const placement::Policy& policy) {
+  const NoReports quiet;
   FunctionOptions options;
   options.name = step.name;
   if (core) {

@@ -1,0 +1,139 @@
+// Placement "fit": steps that do not fit compute values again.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "base/fresh_process_testing.h"
+#include "berth/berth.h"
+#include "graph/graph.h"
+#include "passes/recompute.h"
+
+namespace berth {
+namespace {
+
+using fresh_process::check;
+
+constexpr int kFitLayers = 12;
+constexpr int kFitWidth = 64, kFitRows = 4096;  // a value: 1 MiB
+
+// GPU:0 has all it wants, GPU:1 this.
+void use_gpus(int limit_mb) {
+  config::set_simulated_devices("GPUx2");
+  const auto gpus = config::list_physical_devices("GPU");
+  config::set_logical_device_configuration(gpus[0], {{.memory_limit_mb = 400}});
+  config::set_logical_device_configuration(gpus[1],
+                                           {{.memory_limit_mb = limit_mb}});
+}
+
+// FitLayers of a product and an activation; their gradients need both.
+struct FitLayers {
+  std::vector<Variable> kernels;
+  explicit FitLayers(int count) {
+    for (int i = 0; i < count; ++i) {
+      kernels.emplace_back(random::normal({kFitWidth, kFitWidth},
+                                          {.stddev = 0.1f, .seed = i + 1}));
+    }
+  }
+  Tensor loss(Tensor x) const {
+    for (const Variable& k : kernels) x = math::tanh(matmul(x, k.value()));
+    return math::reduce_mean(math::square(x));
+  }
+  // Moves the kernels by their gradients; returns the loss before.
+  Tensor step(const Tensor& x) const {
+    GradientTape tape;
+    const Tensor at = loss(x);
+    const Tensors grads = tape.gradient(at, kernels);
+    for (size_t i = 0; i < kernels.size(); ++i) {
+      Variable k = kernels[i];
+      k.assign_sub(grads[i]);
+    }
+    return at;
+  }
+};
+
+struct FitTrained {
+  std::vector<float> losses, kernel;
+  FunctionPlanInfo info;
+  std::string plan;
+};
+
+FitTrained train_fit(const char* where, const char* placement) {
+  random::set_seed(1);
+  const auto on = device(where);
+  const FitLayers model(kFitLayers);
+  const Tensor x = random::normal({kFitRows, kFitWidth}, {.seed = 9});
+  const auto step = function([&](const Tensor& in) { return model.step(in); },
+                             {.name = "step", .placement = placement});
+  FitTrained t;
+  for (int i = 0; i < 3; ++i) t.losses.push_back(step(x).item<float>());
+  t.kernel = model.kernels[0].value().to_vector<float>();
+  t.info = step.plan_info();
+  t.plan = step.text("place");
+  return t;
+}
+
+size_t occurrences(const std::string& word, const std::string& text) {
+  size_t n = 0;
+  for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; ++at)
+    ++n;
+  return n;
+}
+
+std::string& said() {
+  static std::string text;
+  return text;
+}
+void listen(const std::string& id) {
+  debugging::set_diagnostic_handler([id](const debugging::Diagnostic& d) {
+    if (d.id == id) said() = d.text;
+  });
+}
+
+void trains_in_half() {
+  use_gpus(9);
+  listen("computed-again");
+  const FitTrained whole = train_fit("/GPU:0", "fit");
+  check(said().empty(), "what fits stays as it is");
+  check(occurrences("/again", whole.plan) == 0, whole.plan);
+  check(whole.info.peak_bytes > size_t{14} << 20,
+        "the step takes more: " + std::to_string(whole.info.peak_bytes));
+  const FitTrained half = train_fit("/GPU:1", "fit");
+  check(half.info.peak_bytes < size_t{9} << 20, "the plan fits");
+  check(config::get_memory_info("/GPU:1").peak_bytes <= size_t{9} << 20,
+        "the run fits");
+  check(occurrences("/again", half.plan) > 4, half.plan);
+  check(said().find("results need not be kept") !=
+            std::string::npos,
+        said());
+  check(half.losses == whole.losses, "the losses");
+  check(half.kernel == whole.kernel, "the kernels");
+}
+
+TEST(FitMemory, TrainsInHalfOfTheMemoryWithTheSameBits) {
+  IN_A_FRESH_PROCESS(trains_in_half());
+}
+
+void says_what_cannot_fit() {
+  use_gpus(4);
+  listen("does-not-fit");
+  bool full = false;
+  try {
+    train_fit("/GPU:1", "fit");
+  } catch (const errors::ResourceExhausted&) {
+    full = true;
+  }
+  check(full, "an error");
+  check(
+      said().find("if all that can be is computed again") != std::string::npos,
+      said());
+}
+
+TEST(FitMemory, SaysWhatCannotFit) {
+  IN_A_FRESH_PROCESS(says_what_cannot_fit());
+}
+
+}  // namespace
+}  // namespace berth

@@ -1,0 +1,131 @@
+#include "passes/recompute.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "op/op_registry.h"
+#include "passes/recompute_choice.h"
+
+namespace berth {
+
+namespace {
+
+// Writes the nodes of a graph anew, with copies among them.
+class Rewriter {
+ public:
+  Rewriter(Graph& graph, const Cuts& cuts)
+      : graph_(graph), cuts_(cuts), now_(graph.nodes.size()) {}
+
+  Recomputed run() {
+    Recomputed result;
+    const std::vector<NodeCopy> copies = copies_of(readers_of(graph_), cuts_);
+    auto next = copies.begin();
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      const ValueRef after = known_before(i);
+      for (; next != copies.end() && next->position == i; ++next) {
+        add_copy(*next, after);
+        const Node& n = graph_[next->node];
+        if (n.op->kind() != OpKind::kAlias) result.names.push_back(n.name);
+      }
+      Node n = graph_[i];
+      for (ValueRef& v : n.inputs) v = reads(v, i);
+      for (int32_t& c : n.controls) c = now_[at(c)][0];
+      add(i, std::move(n));
+    }
+    for (int32_t& a : graph_.args) a = now_[at(a)][0];
+    for (ValueRef& v : graph_.outputs) v.node = now_[at(v.node)][0];
+    for (Node& n : nodes_) {
+      if (n.follows >= 0) n.follows = now_[at(n.follows)][0];
+    }
+    graph_.nodes = std::move(nodes_);
+    return result;
+  }
+
+ private:
+  static size_t at(int32_t i) { return static_cast<size_t>(i); }
+
+  // The latest result that node i reads, but of a copy: what runs behind it
+  // runs right before i.
+  ValueRef known_before(int32_t i) const {
+    ValueRef latest;
+    for (const ValueRef v : graph_[i].inputs) {
+      if (v.node > latest.node && copy_read(cuts_[at(v.node)], i) == 0 &&
+          !graph_[v.node].op->graph_only() &&
+          graph_[v.node].assigned == graph_[i].assigned) {
+        latest = v;
+      }
+    }
+    return latest;
+  }
+
+  // The value of the new graph that a reader at a position of the old one
+  // reads.
+  ValueRef reads(ValueRef v, int32_t position) const {
+    const auto copy = at(copy_read(cuts_[at(v.node)], position));
+    return {now_[at(v.node)][copy], v.output};
+  }
+
+  void add(int32_t i, Node n) {
+    now_[at(i)].push_back(static_cast<int32_t>(nodes_.size()));
+    nodes_.push_back(std::move(n));
+  }
+
+  // A copy waits for what its first reader reads besides: so it does not run
+  // early, nor does it become the node itself where equal nodes are joined.
+  void add_copy(const NodeCopy& copy, ValueRef after) {
+    Node n = graph_[copy.node];
+    n.name = unique_name(
+        graph_,
+        fmt::format("{}/again{}", n.name,
+                    copy.number > 1 ? fmt::format("_{}", copy.number) : ""));
+    n.controls.clear();
+    n.follows = copy.node;
+    for (size_t k = 0; k < n.inputs.size(); ++k) {
+      const ValueRef v = n.inputs[k];
+      const bool itself = copy_read(cuts_[at(v.node)], copy.position) == 0;
+      const bool fixed = graph_[v.node].op->kind() == OpKind::kConstant ||
+                         graph_.spec(v).dtype == resource;
+      n.inputs[k] = reads(v, copy.position);
+      if (itself && !fixed && after.node >= 0 && after.node > v.node) {
+        n.inputs[k] = behind(n.inputs[k], reads(after, copy.position), n, k);
+      }
+    }
+    // Copies that nobody reads have no number in the new graph.
+    now_[at(copy.node)].resize(at(copy.number), -1);
+    add(copy.node, std::move(n));
+  }
+
+  // `v` of the new graph, once `after` is known, for an input of a copy.
+  ValueRef behind(ValueRef v, ValueRef after, const Node& copy, size_t input) {
+    static const OpDef& op = op_named("_Behind");
+    Node n;
+    n.name = unique_name(graph_, fmt::format("{}/kept_{}", copy.name, input));
+    n.op = &op;
+    n.inputs = {v, after};
+    n.outputs = {nodes_[at(v.node)].outputs[at(v.output)]};
+    n.assigned = copy.assigned;
+    n.sources = copy.sources;
+    n.replica = copy.replica;
+    nodes_.push_back(std::move(n));
+    return {static_cast<int32_t>(nodes_.size()) - 1, 0};
+  }
+
+  Graph& graph_;
+  const Cuts& cuts_;
+  std::vector<std::vector<int32_t>> now_;  // per node: it and its copies
+  std::vector<Node> nodes_;
+};
+
+}  // namespace
+
+Recomputed recompute(Graph& graph, const RecomputeCosts& costs, int64_t limit) {
+  const Choice choice = choose_cuts(graph, costs, limit);
+  Recomputed result = Rewriter(graph, choice.cuts).run();
+  result.us = choice.us;
+  result.all_bytes = choice.all_bytes;
+  result.bytes = choice.bytes;
+  return result;
+}
+
+}  // namespace berth

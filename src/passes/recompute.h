@@ -1,0 +1,48 @@
+// recompute: values of a step that are computed again instead of being kept.
+//
+// A training step keeps what its forward half computes until the gradients need
+// it. Here some of these values are dropped after their early readers, and a
+// second copy of their ops computes them right before the late ones. The bits
+// stay; the step takes less memory and more time.
+//
+// Greedy over exact profiles of the graph's order: at the fullest point that is
+// dropped which takes away most bytes over the limit for its time; then random
+// moves look for less time. What still does not fit goes through it again, so
+// that second copies have copies. (Prior art: Chen et al., "Training deep nets
+// with sublinear memory cost", 2016; Jain et al., "Checkmate", 2020.) A pure
+// function.
+
+#ifndef BERTH_PASSES_RECOMPUTE_H_
+#define BERTH_PASSES_RECOMPUTE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace berth {
+
+struct RecomputeCosts {
+  // Per node: the time to run it once more; negative: it may not run twice.
+  std::vector<double> us;
+  // Per node: whether its results lie in the memory that is limited.
+  std::vector<bool> counted;
+};
+
+struct Recomputed {
+  std::vector<std::string> names;  // of the nodes that compute twice
+  double us = 0;                   // of what runs again
+  int64_t all_bytes = 0;  // most bytes alive at any point, if all is kept
+  int64_t bytes = 0;      // most bytes alive now
+};
+
+// Adds second copies until at most `limit` bytes are alive, by the order of the
+// nodes, or as few as can be. Arguments, constants and variables are free. A
+// copy follows its original and runs behind what is computed right before its
+// first reader.
+Recomputed recompute(Graph& graph, const RecomputeCosts& costs, int64_t limit);
+
+}  // namespace berth
+
+#endif  // BERTH_PASSES_RECOMPUTE_H_

@@ -1,0 +1,379 @@
+#include "passes/recompute_choice.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <utility>
+
+namespace berth {
+
+namespace {
+
+constexpr size_t kMostTried = 24;  // values per round, by bytes for their time
+// Random moves, and steps of profiles in all of them together.
+constexpr int64_t kMostMoves = 30'000, kMostSteps = 6'000'000;
+
+size_t at(int32_t i) { return static_cast<size_t>(i); }
+bool is_alias(const Node& n) { return n.op->kind() == OpKind::kAlias; }
+
+// What is alive when a graph runs with copies in it.
+struct Profile {
+  std::vector<NodeCopy> steps;  // number 0: the node itself
+  std::vector<int64_t> live;    // bytes per step
+  std::vector<int32_t> last;  // per node: the last step that reads what it made
+  double us = 0;              // of copies
+  int64_t over = 0;           // bytes over the limit, of all steps together
+  size_t fullest() const {
+    return at(static_cast<int32_t>(std::max_element(live.begin(), live.end()) -
+                                   live.begin()));
+  }
+  int64_t most() const { return live.empty() ? 0 : live[fullest()]; }
+};
+
+class Chooser {
+ public:
+  Chooser(const Graph& graph, const RecomputeCosts& costs, int64_t limit)
+      : graph_(graph),
+        costs_(costs),
+        limit_(limit),
+        readers_(readers_of(graph)),
+        cuts_(graph.nodes.size()),
+        may_cut_(graph.nodes.size()),
+        bytes_(graph.nodes.size()) {
+    for (int32_t i = 0; i < graph.size(); ++i) {
+      for (int32_t o = 0; o < std::ssize(graph[i].outputs); ++o) {
+        bytes_[at(i)].push_back(bytes_of(i, o));
+      }
+      may_cut_[at(i)] = !is_alias(graph[i]) && costs.us[at(i)] >= 0;
+    }
+    for (const ValueRef v : graph.outputs)
+      may_cut_[at(source_of(v.node))] = false;
+    for (int32_t i = 0; i < graph.size(); ++i) {
+      if (is_alias(graph[i]) && costs.us[at(i)] < 0) {
+        may_cut_[at(source_of(i))] = false;
+      }
+    }
+  }
+
+  Choice run() {
+    Profile now = profile();
+    Choice choice;
+    choice.all_bytes = now.most();
+    while (now.over > 0) {
+      std::optional<Profile> better = cut_one(now);
+      if (!better) break;
+      now = std::move(*better);
+    }
+    if (choice.all_bytes > limit_) now = anneal(std::move(now));
+    choice.cuts = cuts_;
+    choice.us = now.us;
+    choice.bytes = now.most();
+    return choice;
+  }
+
+ private:
+  // Bytes that the output of a node adds to the memory in question.
+  int64_t bytes_of(int32_t i, int32_t output) const {
+    const Node& n = graph_[i];
+    const OutSpec& s = n.outputs[at(output)];
+    if (n.op->graph_only() || n.op->kind() == OpKind::kReadVariable ||
+        (is_alias(n) && output == 0) || s.dtype == resource ||
+        !costs_.counted[at(i)]) {
+      return 0;
+    }
+    return std::max<int64_t>(s.shape.num_elements(), 1) *
+           static_cast<int64_t>(size_of(s.dtype));
+  }
+
+  // The node whose bytes an alias shows.
+  int32_t source_of(int32_t i) const {
+    while (is_alias(graph_[i])) i = graph_[i].inputs[0].node;
+    return i;
+  }
+
+  // Adds or removes a cut of a node, and of the aliases of what it made.
+  void toggle(int32_t i, int32_t position) {
+    std::vector<int32_t>& cuts = cuts_[at(i)];
+    const auto it = std::lower_bound(cuts.begin(), cuts.end(), position);
+    if (it != cuts.end() && *it == position) {
+      cuts.erase(it);
+    } else {
+      cuts.insert(it, position);
+    }
+    for (const int32_t reader : readers_[at(i)]) {
+      if (reader <= position && is_alias(graph_[reader]) &&
+          graph_[reader].inputs[0].node == i) {
+        toggle(reader, position);
+      }
+    }
+  }
+
+  Profile profile() const {
+    Profile p;
+    std::vector<int32_t> first(graph_.nodes.size());  // of a node's results
+    int32_t count = 0;
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      first[at(i)] = count;
+      count += static_cast<int32_t>(bytes_[at(i)].size() *
+                                    (cuts_[at(i)].size() + 1));
+    }
+    const auto result = [&](int32_t node, int copy, int32_t output) {
+      return at(first[at(node)] + output +
+                copy * static_cast<int32_t>(bytes_[at(node)].size()));
+    };
+    std::vector<int32_t> born(at(count), -1), last(at(count), -1),
+        root(at(count));
+    std::vector<int64_t> bytes(at(count), 0);
+    const auto add = [&](const NodeCopy& step) {
+      const auto t = static_cast<int32_t>(p.steps.size());
+      p.steps.push_back(step);
+      const Node& node = graph_[step.node];
+      const bool alias = is_alias(node);
+      for (size_t k = 0; k < node.inputs.size(); ++k) {
+        const ValueRef v = node.inputs[k];
+        const int copy = copy_read(cuts_[at(v.node)], step.position);
+        const int32_t read = root[result(v.node, copy, v.output)];
+        last[at(read)] = t;
+        if (alias && k == 0) root[result(step.node, step.number, 0)] = read;
+      }
+      for (int32_t o = alias ? 1 : 0; o < std::ssize(node.outputs); ++o) {
+        const size_t made = result(step.node, step.number, o);
+        root[made] = static_cast<int32_t>(made);
+        born[made] = last[made] = t;
+        bytes[made] = bytes_[at(step.node)][at(o)];
+      }
+      if (step.number > 0) p.us += std::max(costs_.us[at(step.node)], 0.0);
+    };
+    const std::vector<NodeCopy> copies = copies_of(readers_, cuts_);
+    auto next = copies.begin();
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      for (; next != copies.end() && next->position == i; ++next) add(*next);
+      add({i, 0, i});
+    }
+    for (const ValueRef v : graph_.outputs) {
+      last[at(root[result(v.node, 0, v.output)])] =
+          static_cast<int32_t>(p.steps.size()) - 1;
+    }
+    p.live.assign(p.steps.size() + 1, 0);
+    for (size_t v = 0; v < born.size(); ++v) {
+      if (born[v] < 0 || bytes[v] == 0) continue;
+      p.live[at(born[v])] += bytes[v];
+      p.live[at(last[v]) + 1] -= bytes[v];
+    }
+    p.live.pop_back();
+    std::partial_sum(p.live.begin(), p.live.end(), p.live.begin());
+    for (const int64_t live : p.live)
+      p.over += std::max<int64_t>(live - limit_, 0);
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      p.last.push_back(bytes_[at(i)].empty() ? -1 : last[result(i, 0, 0)]);
+    }
+    return p;
+  }
+
+  // The positions at which a node and its copies read what node i makes, also
+  // through aliases, ascending, from its own on.
+  std::vector<int32_t> reads_of(int32_t i, const Profile& now) const {
+    std::vector<bool> of(graph_.nodes.size(), false);
+    of[at(i)] = true;
+    std::vector<int32_t> found = {i};
+    for (const NodeCopy& step : now.steps) {
+      for (const ValueRef v : graph_[step.node].inputs) {
+        if (!of[at(v.node)]) continue;
+        found.push_back(step.position);
+        if (is_alias(graph_[step.node])) of[at(step.node)] = true;
+      }
+    }
+    std::sort(found.begin(), found.end());
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    return found;
+  }
+
+  // Cuts a node, and with `deep` what its copy reads if nobody else reads that
+  // so late.
+  void cut(int32_t i, int32_t position, bool deep) {
+    toggle(i, position);
+    if (!deep) return;
+    const Profile now = profile();
+    int32_t back = graph_.size();
+    for (const NodeCopy& step : now.steps) {
+      if (step.node == i && step.position > position) {
+        back = std::min(back, step.position);
+      }
+    }
+    for (const ValueRef v : graph_[i].inputs) {
+      const int32_t source = source_of(v.node);
+      if (!may_cut_[at(source)] || !cuts_[at(source)].empty()) continue;
+      const std::vector<int32_t> reads = reads_of(source, now);
+      const auto late = std::lower_bound(reads.begin(), reads.end(), back);
+      // Its last reader is this copy, and the one before it is early.
+      if (reads.end() - late == 1 && late != reads.begin() &&
+          *std::prev(late) <= position) {
+        cut(source, position, true);
+      }
+    }
+  }
+
+  // Nodes whose results lie idle at a step, the most bytes for their time
+  // first.
+  std::vector<int32_t> idle_at(const Profile& now, size_t step) const {
+    const int32_t position = now.steps[step].position;
+    std::vector<std::pair<double, int32_t>> found;
+    for (int32_t i = 0; i < position; ++i) {
+      if (!may_cut_[at(i)] || now.last[at(i)] <= static_cast<int32_t>(step)) {
+        continue;
+      }
+      const int64_t bytes = std::accumulate(bytes_[at(i)].begin(),
+                                            bytes_[at(i)].end(), int64_t{0});
+      found.emplace_back(
+          -static_cast<double>(bytes) / (costs_.us[at(i)] + 1e-3), i);
+    }
+    std::sort(found.begin(), found.end());
+    if (found.size() > kMostTried) found.resize(kMostTried);
+    std::vector<int32_t> nodes;
+    for (const auto& [worth, i] : found) nodes.push_back(i);
+    return nodes;
+  }
+
+  // Makes the cuts that are best at the fullest point; none if nothing helps.
+  std::optional<Profile> cut_one(const Profile& now) {
+    const size_t fullest = now.fullest();
+    const int32_t position = now.steps[fullest].position;
+    const Cuts kept = cuts_;
+    double best = 0;
+    std::optional<Profile> found;
+    Cuts best_cuts;
+    for (const int32_t i : idle_at(now, fullest)) {
+      for (const bool deep : {false, true}) {
+        cuts_ = kept;
+        cut(i, position, deep);
+        Profile p = profile();
+        const auto less = static_cast<double>(now.over - p.over);
+        const double worth = less / (std::max(p.us - now.us, 0.0) + 1e-3);
+        if (less <= 0 || worth <= best) continue;
+        best = worth;
+        best_cuts = cuts_;
+        found = std::move(p);
+      }
+    }
+    cuts_ = found ? best_cuts : kept;
+    return found;
+  }
+
+  // Cuts single nodes or mends them, at random, now and then for the worse.
+  Profile anneal(Profile now) {
+    std::vector<int32_t> nodes;
+    double all_us = 0;
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      if (!may_cut_[at(i)] || readers_[at(i)].size() < 2) continue;
+      nodes.push_back(i);
+      all_us += costs_.us[at(i)];
+    }
+    if (nodes.empty()) return now;
+    const auto cost = [&](const Profile& p) {
+      const double over = static_cast<double>(p.over) /
+                          static_cast<double>(std::max<int64_t>(limit_, 1));
+      return p.us + (p.over > 0 ? all_us * (1 + 4 * over) : 0);
+    };
+    Cuts best_cuts = cuts_;
+    Profile best = now;
+    const int64_t moves =
+        std::min(kMostSteps / std::ssize(now.steps), kMostMoves);
+    std::mt19937_64 random(1);
+    std::uniform_real_distribution<double> chance(0, 1);
+    for (int64_t k = 0; k < moves; ++k) {
+      const double heat =
+          all_us * static_cast<double>(moves - k) / static_cast<double>(moves);
+      const int32_t i = nodes[random() % nodes.size()];
+      const std::vector<int32_t>& cuts = cuts_[at(i)];
+      int32_t position = 0;
+      if (!cuts.empty() && random() % 2 == 0) {
+        position = cuts[random() % cuts.size()];
+      } else {
+        const std::vector<int32_t> reads = reads_of(i, now);
+        if (reads.size() < 2) continue;
+        position = reads[random() % (reads.size() - 1)];
+      }
+      toggle(i, position);
+      Profile p = profile();
+      const double worse = cost(p) - cost(now);
+      if (worse > 0 && chance(random) >= std::exp(-worse / heat)) {
+        toggle(i, position);
+        continue;
+      }
+      now = std::move(p);
+      if (cost(now) < cost(best)) {
+        best = now;
+        best_cuts = cuts_;
+      }
+    }
+    cuts_ = std::move(best_cuts);
+    return best;
+  }
+
+  const Graph& graph_;
+  const RecomputeCosts& costs_;
+  const int64_t limit_;
+  const std::vector<std::vector<int32_t>> readers_;
+  Cuts cuts_;
+  std::vector<bool> may_cut_;
+  std::vector<std::vector<int64_t>> bytes_;  // per node and output
+};
+
+}  // namespace
+
+int copy_read(const std::vector<int32_t>& cuts, int32_t position) {
+  int number = 0;
+  for (const int32_t cut : cuts) number += cut < position ? 1 : 0;
+  return number;
+}
+
+std::vector<std::vector<int32_t>> readers_of(const Graph& graph) {
+  std::vector<std::vector<int32_t>> readers(graph.nodes.size());
+  for (int32_t i = 0; i < graph.size(); ++i) {
+    for (const ValueRef v : graph[i].inputs) {
+      std::vector<int32_t>& r = readers[at(v.node)];
+      if (r.empty() || r.back() != i) r.push_back(i);
+    }
+  }
+  return readers;
+}
+
+std::vector<NodeCopy> copies_of(
+    const std::vector<std::vector<int32_t>>& readers, const Cuts& cuts) {
+  constexpr int32_t kNobody = std::numeric_limits<int32_t>::max();
+  std::vector<NodeCopy> copies;
+  std::vector<std::vector<int32_t>> runs(readers.size());  // per copy, from 1
+  for (auto i = static_cast<int32_t>(readers.size()); i-- > 0;) {
+    if (cuts[at(i)].empty()) continue;
+    std::vector<int32_t>& before = runs[at(i)];
+    before.assign(cuts[at(i)].size() + 1, kNobody);
+    const auto read = [&](int32_t position) {
+      int32_t& first = before[at(copy_read(cuts[at(i)], position))];
+      first = std::min(first, position);
+    };
+    for (const int32_t reader : readers[at(i)]) {
+      read(reader);
+      for (size_t k = 1; k < runs[at(reader)].size(); ++k) {
+        if (runs[at(reader)][k] != kNobody) read(runs[at(reader)][k]);
+      }
+    }
+    for (size_t k = 1; k < before.size(); ++k) {
+      if (before[k] == kNobody) continue;
+      copies.push_back({i, static_cast<int>(k), before[k]});
+    }
+  }
+  std::sort(copies.begin(), copies.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.position, a.node) < std::pair(b.position, b.node);
+  });
+  return copies;
+}
+
+Choice choose_cuts(const Graph& graph, const RecomputeCosts& costs,
+                   int64_t limit) {
+  return Chooser(graph, costs, limit).run();
+}
+
+}  // namespace berth

@@ -1,0 +1,52 @@
+// What a graph computes again: which results are dropped, and where.
+//
+// A *cut* of a node is a position: readers after it read a copy of the node
+// that runs right before the first of them. Internal to recompute; pure
+// functions.
+
+#ifndef BERTH_PASSES_RECOMPUTE_CHOICE_H_
+#define BERTH_PASSES_RECOMPUTE_CHOICE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "graph/graph.h"
+#include "passes/recompute.h"
+
+namespace berth {
+
+// Per node: its cuts in ascending order.
+using Cuts = std::vector<std::vector<int32_t>>;
+
+// The number of the copy that a reader at a position reads; 0: the node itself.
+int copy_read(const std::vector<int32_t>& cuts, int32_t position);
+
+// Copy `number` of a node runs right before the node at `position`.
+struct NodeCopy {
+  int32_t node;
+  int number;
+  int32_t position;
+};
+
+// Per node, those that read it, ascending.
+std::vector<std::vector<int32_t>> readers_of(const Graph& graph);
+
+// The copies that somebody reads, in the order in which they run.
+std::vector<NodeCopy> copies_of(
+    const std::vector<std::vector<int32_t>>& readers, const Cuts& cuts);
+
+struct Choice {
+  Cuts cuts;
+  double us = 0;          // of the copies
+  int64_t all_bytes = 0;  // most that are alive at any point without cuts
+  int64_t bytes = 0;      // and with them
+};
+
+// Returns cuts such that at most `limit` bytes are alive, in little time; or
+// those with the least bytes over it.
+Choice choose_cuts(const Graph& graph, const RecomputeCosts& costs,
+                   int64_t limit);
+
+}  // namespace berth
+
+#endif  // BERTH_PASSES_RECOMPUTE_CHOICE_H_
