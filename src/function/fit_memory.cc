@@ -20,6 +20,7 @@
 #include "op/device_scope.h"
 #include "passes/recompute.h"
 #include "place/device_table.h"
+#include "place/order.h"
 #include "tensor/variable_state.h"
 
 namespace berth {
@@ -57,8 +58,21 @@ class Fitter {
     return all;
   }
   static void collect(PlacedGraph placed, std::vector<Part>& all) {
+    number_as_run(placed.graph);
     all.push_back({placed.path, std::move(placed.graph)});
     for (PlacedGraph& body : placed.bodies) collect(std::move(body), all);
+  }
+
+  // Updates of variables run early: so they free gradients.
+  static void number_as_run(Graph& g) {
+    const WorkOrder work = find_work(g);
+    std::vector<int32_t> to(g.nodes.size());
+    int32_t next = 0;
+    for (int32_t i = 0; i < g.size(); ++i) {
+      if (work.is_source(i)) to[static_cast<size_t>(i)] = next++;
+    }
+    for (const int32_t i : work.order) to[static_cast<size_t>(i)] = next++;
+    g.renumber(to);
   }
 
   // Puts a part in its place, without its devices, since the rules find the
@@ -72,7 +86,9 @@ class Fitter {
       g.args = part.graph.args;
       g.outputs = part.graph.outputs;
       if (given) return;
-      for (Node& n : g.nodes) n.assigned.clear();
+      for (Node& n : g.nodes) {
+        if (n.assigned != DeviceManager::get().host().id()) n.assigned.clear();
+      }
       return;
     }
     for (Node& n : g.nodes) {
@@ -121,7 +137,11 @@ class Fitter {
   RecomputeCosts costs_on(const DeviceCost& d, const Graph& g) const {
     const CostTable table = kept_costs(g);
     const int32_t device = table.find(d.name);
+    const Device& host = DeviceManager::get().host();
+    const int32_t to = table.find(host.str());
+    const bool apart = to >= 0 && !DeviceId(d.name).is_cpu();
     RecomputeCosts costs;
+    costs.host = host.id();
     for (int32_t i = 0; i < g.size(); ++i) {
       const Node& n = g[i];
       const bool here = n.assigned.name() == DeviceName::parse(d.name);
@@ -131,6 +151,13 @@ class Fitter {
                          (kind == OpKind::kCompute || kind == OpKind::kAlias);
       costs.counted.push_back(here);
       costs.us.push_back(again ? table.time(i, device).us : -1);
+      double away = -1;
+      if (apart && again && kind == OpKind::kCompute && n.outputs.size() == 1) {
+        const int64_t bytes = table.bytes_of({i, 0});
+        away = table.link(device, to).time_us(bytes) +
+               table.link(to, device).time_us(bytes);
+      }
+      costs.away_us.push_back(away);
     }
     return costs;
   }
@@ -194,11 +221,16 @@ class Fitter {
     for (size_t i = 0; i < std::min(count, kMostNames); ++i) {
       names += (i > 0 ? ", " : "") + f.what.names[i];
     }
+    const std::string away =
+        f.what.away.empty() ? ""
+                            : fmt::format(" and {} results wait on the host",
+                                          f.what.away.size());
     tell("computed-again", debugging::Severity::kInfo, d, room, peak,
-         fmt::format("{} ops run twice so that their results need not be kept, "
-                     "which takes {:.0f} % more time: {}{}",
-                     count, 100 * (f.us / whole_us - 1), names,
-                     count > kMostNames ? ", ..." : ""));
+         fmt::format(
+             "{} ops run twice so that their results need not be kept{}, "
+             "which takes {:.0f} % more time: {}{}",
+             count, away, 100 * (f.us / whole_us - 1), names,
+             count > kMostNames ? ", ..." : ""));
   }
 
   void warn(const DeviceCost& d, int64_t room, int64_t peak,

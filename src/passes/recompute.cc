@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "op/op_registry.h"
@@ -14,24 +15,41 @@ namespace {
 // Writes the nodes of a graph anew, with copies among them.
 class Rewriter {
  public:
-  Rewriter(Graph& graph, const Cuts& cuts)
-      : graph_(graph), cuts_(cuts), now_(graph.nodes.size()) {}
+  Rewriter(Graph& graph, const RecomputeCosts& costs, const Choice& choice)
+      : graph_(graph),
+        costs_(costs),
+        cuts_(choice.cuts),
+        away_(choice.away),
+        now_(graph.nodes.size()),
+        on_host_(graph.nodes.size(), -1) {}
 
   Recomputed run() {
     Recomputed result;
-    const std::vector<NodeCopy> copies = copies_of(readers_of(graph_), cuts_);
+    const std::vector<NodeCopy> copies =
+        copies_of(readers_of(graph_), cuts_, away_);
+    std::vector<std::vector<int32_t>> leaving(graph_.nodes.size());
     auto next = copies.begin();
     for (int32_t i = 0; i < graph_.size(); ++i) {
       const ValueRef after = known_before(i);
       for (; next != copies.end() && next->position == i; ++next) {
         add_copy(*next, after);
         const Node& n = graph_[next->node];
-        if (n.op->kind() != OpKind::kAlias) result.names.push_back(n.name);
+        if (n.op->kind() == OpKind::kAlias) continue;
+        (away_[at(next->node)] ? result.away : result.names).push_back(n.name);
       }
       Node n = graph_[i];
       for (ValueRef& v : n.inputs) v = reads(v, i);
       for (int32_t& c : n.controls) c = now_[at(c)][0];
+      for (const int32_t left : leaving[at(i)]) {
+        n.controls.push_back(on_host_[at(left)]);
+      }
+      std::sort(n.controls.begin(), n.controls.end());
       add(i, std::move(n));
+      if (!away_[at(i)]) continue;
+      on_host_[at(i)] = static_cast<int32_t>(nodes_.size());
+      nodes_.push_back(on_host({now_[at(i)][0], 0}, graph_[i].name + "/away"));
+      leaving[at(waits_for_leaving(graph_, costs_, cuts_[at(i)][0]))].push_back(
+          i);
     }
     for (int32_t& a : graph_.args) a = now_[at(a)][0];
     for (ValueRef& v : graph_.outputs) v.node = now_[at(v.node)][0];
@@ -71,10 +89,31 @@ class Rewriter {
     nodes_.push_back(std::move(n));
   }
 
+  // `v` of the new graph in host memory.
+  Node on_host(ValueRef v, const std::string& name) const {
+    static const OpDef& op = op_named("Identity");
+    Node n;
+    n.name = unique_name(graph_, name);
+    n.op = &op;
+    n.inputs = {v};
+    n.outputs = {nodes_[at(v.node)].outputs[at(v.output)]};
+    n.assigned = costs_.host;
+    n.sources = nodes_[at(v.node)].sources;
+    return n;
+  }
+
   // A copy waits for what its first reader reads besides: so it does not run
   // early, nor does it become the node itself where equal nodes are joined.
   void add_copy(const NodeCopy& copy, ValueRef after) {
+    // Copies that nobody reads have no number in the new graph.
+    now_[at(copy.node)].resize(at(copy.number), -1);
     Node n = graph_[copy.node];
+    if (away_[at(copy.node)]) {
+      Node back = on_host({on_host_[at(copy.node)], 0}, n.name + "/back");
+      if (after.node >= 0) back.controls = {reads(after, copy.position).node};
+      add(copy.node, std::move(back));
+      return;
+    }
     n.name = unique_name(
         graph_,
         fmt::format("{}/again{}", n.name,
@@ -91,8 +130,6 @@ class Rewriter {
         n.inputs[k] = behind(n.inputs[k], reads(after, copy.position), n, k);
       }
     }
-    // Copies that nobody reads have no number in the new graph.
-    now_[at(copy.node)].resize(at(copy.number), -1);
     add(copy.node, std::move(n));
   }
 
@@ -112,8 +149,11 @@ class Rewriter {
   }
 
   Graph& graph_;
+  const RecomputeCosts& costs_;
   const Cuts& cuts_;
+  const std::vector<bool>& away_;
   std::vector<std::vector<int32_t>> now_;  // per node: it and its copies
+  std::vector<int32_t> on_host_;           // per node: where it is away
   std::vector<Node> nodes_;
 };
 
@@ -121,7 +161,7 @@ class Rewriter {
 
 Recomputed recompute(Graph& graph, const RecomputeCosts& costs, int64_t limit) {
   const Choice choice = choose_cuts(graph, costs, limit);
-  Recomputed result = Rewriter(graph, choice.cuts).run();
+  Recomputed result = Rewriter(graph, costs, choice).run();
   result.us = choice.us;
   result.all_bytes = choice.all_bytes;
   result.bytes = choice.bytes;

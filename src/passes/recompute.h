@@ -28,19 +28,24 @@ struct RecomputeCosts {
   std::vector<double> us;
   // Per node: whether its results lie in the memory that is limited.
   std::vector<bool> counted;
+  // Per node: the time to bring its result to `host` and back; negative: it has
+  // several, or lies there already.
+  std::vector<double> away_us;
+  DeviceId host;
 };
 
 struct Recomputed {
   std::vector<std::string> names;  // of the nodes that compute twice
-  double us = 0;                   // of what runs again
+  std::vector<std::string> away;   // of those whose results wait on the host
+  double us = 0;                   // of what runs again, or moves
   int64_t all_bytes = 0;  // most bytes alive at any point, if all is kept
   int64_t bytes = 0;      // most bytes alive now
 };
 
-// Adds second copies until at most `limit` bytes are alive, by the order of the
-// nodes, or as few as can be. Arguments, constants and variables are free. A
-// copy follows its original and runs behind what is computed right before its
-// first reader.
+// Adds second copies, and ways over the host, until at most `limit` bytes are
+// alive, by the order of the nodes, or as few as can be. Arguments, constants
+// and variables are free. A copy follows its original and runs behind what is
+// computed right before its first reader.
 Recomputed recompute(Graph& graph, const RecomputeCosts& costs, int64_t limit);
 
 }  // namespace berth

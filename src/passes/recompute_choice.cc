@@ -6,15 +6,16 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <unordered_map>
 #include <utility>
 
 namespace berth {
 
 namespace {
 
-constexpr size_t kMostTried = 24;  // values per round, by bytes for their time
+constexpr size_t kMostTried = 12;  // values per round, by bytes for their time
 // Random moves, and steps of profiles in all of them together.
-constexpr int64_t kMostMoves = 30'000, kMostSteps = 6'000'000;
+constexpr int64_t kMostMoves = 30'000, kMostSteps = 3'000'000;
 
 size_t at(int32_t i) { return static_cast<size_t>(i); }
 bool is_alias(const Node& n) { return n.op->kind() == OpKind::kAlias; }
@@ -41,6 +42,7 @@ class Chooser {
         limit_(limit),
         readers_(readers_of(graph)),
         cuts_(graph.nodes.size()),
+        away_(graph.nodes.size(), false),
         may_cut_(graph.nodes.size()),
         bytes_(graph.nodes.size()) {
     for (int32_t i = 0; i < graph.size(); ++i) {
@@ -49,6 +51,7 @@ class Chooser {
       }
       may_cut_[at(i)] = !is_alias(graph[i]) && costs.us[at(i)] >= 0;
     }
+    find_written();
     for (const ValueRef v : graph.outputs)
       may_cut_[at(source_of(v.node))] = false;
     for (int32_t i = 0; i < graph.size(); ++i) {
@@ -69,6 +72,7 @@ class Chooser {
     }
     if (choice.all_bytes > limit_) now = anneal(std::move(now));
     choice.cuts = cuts_;
+    choice.away = away_;
     choice.us = now.us;
     choice.bytes = now.most();
     return choice;
@@ -84,8 +88,30 @@ class Chooser {
         !costs_.counted[at(i)]) {
       return 0;
     }
+    return bytes_of_spec(s);
+  }
+  static int64_t bytes_of_spec(const OutSpec& s) {
     return std::max<int64_t>(s.shape.num_elements(), 1) *
            static_cast<int64_t>(size_of(s.dtype));
+  }
+
+  // A variable's value costs nothing until the variable is written: who reads
+  // it later reads a copy.
+  void find_written() {
+    std::unordered_map<int32_t, std::vector<int32_t>> reads;  // by handle
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      const Node& n = graph_[i];
+      for (int k = 0; k < static_cast<int>(n.inputs.size()); ++k) {
+        const int32_t handle = n.inputs[at(k)].node;
+        if (n.op->kind() == OpKind::kReadVariable && k == 0) {
+          reads[handle].push_back(i);
+        } else if (writes(n.op->input(k).access)) {
+          for (const int32_t read : reads[handle])
+            written_.emplace_back(read, i);
+          reads[handle].clear();
+        }
+      }
+    }
   }
 
   // The node whose bytes an alias shows.
@@ -127,12 +153,22 @@ class Chooser {
     std::vector<int32_t> born(at(count), -1), last(at(count), -1),
         root(at(count));
     std::vector<int64_t> bytes(at(count), 0);
+    std::vector<std::pair<int32_t, int32_t>> leaving;  // until when, who
+    for (int32_t i = 0; i < graph_.size(); ++i) {
+      if (!away_[at(i)]) continue;
+      leaving.emplace_back(waits_for_leaving(graph_, costs_, cuts_[at(i)][0]),
+                           i);
+    }
     const auto add = [&](const NodeCopy& step) {
       const auto t = static_cast<int32_t>(p.steps.size());
       p.steps.push_back(step);
       const Node& node = graph_[step.node];
       const bool alias = is_alias(node);
-      for (size_t k = 0; k < node.inputs.size(); ++k) {
+      const bool arrives = step.number > 0 && away_[at(step.node)];
+      for (const auto& [waits, i] : leaving) {
+        if (step.number == 0 && waits == step.node) last[result(i, 0, 0)] = t;
+      }
+      for (size_t k = 0; k < node.inputs.size() && !arrives; ++k) {
         const ValueRef v = node.inputs[k];
         const int copy = copy_read(cuts_[at(v.node)], step.position);
         const int32_t read = root[result(v.node, copy, v.output)];
@@ -145,13 +181,23 @@ class Chooser {
         born[made] = last[made] = t;
         bytes[made] = bytes_[at(step.node)][at(o)];
       }
-      if (step.number > 0) p.us += std::max(costs_.us[at(step.node)], 0.0);
+      if (step.number == 0) return;
+      p.us += std::max(0.0, arrives ? costs_.away_us[at(step.node)]
+                                    : costs_.us[at(step.node)]);
     };
-    const std::vector<NodeCopy> copies = copies_of(readers_, cuts_);
+    const std::vector<NodeCopy> copies = copies_of(readers_, cuts_, away_);
     auto next = copies.begin();
+    std::vector<int32_t> step_of;
     for (int32_t i = 0; i < graph_.size(); ++i) {
       for (; next != copies.end() && next->position == i; ++next) add(*next);
+      step_of.push_back(static_cast<int32_t>(p.steps.size()));
       add({i, 0, i});
+    }
+    for (const auto& [read, write] : written_) {
+      const size_t v = result(read, 0, 0);
+      if (last[v] > step_of[at(write)] && costs_.counted[at(read)]) {
+        bytes[v] = bytes_of_spec(graph_[read].outputs[0]);
+      }
     }
     for (const ValueRef v : graph_.outputs) {
       last[at(root[result(v.node, 0, v.output)])] =
@@ -222,7 +268,8 @@ class Chooser {
     const int32_t position = now.steps[step].position;
     std::vector<std::pair<double, int32_t>> found;
     for (int32_t i = 0; i < position; ++i) {
-      if (!may_cut_[at(i)] || now.last[at(i)] <= static_cast<int32_t>(step)) {
+      if (!may_cut_[at(i)] || away_[at(i)] ||
+          now.last[at(i)] <= static_cast<int32_t>(step)) {
         continue;
       }
       const int64_t bytes = std::accumulate(bytes_[at(i)].begin(),
@@ -241,25 +288,38 @@ class Chooser {
   std::optional<Profile> cut_one(const Profile& now) {
     const size_t fullest = now.fullest();
     const int32_t position = now.steps[fullest].position;
-    const Cuts kept = cuts_;
+    const State kept = {cuts_, away_};
     double best = 0;
     std::optional<Profile> found;
-    Cuts best_cuts;
+    State best_state;
     for (const int32_t i : idle_at(now, fullest)) {
-      for (const bool deep : {false, true}) {
-        cuts_ = kept;
-        cut(i, position, deep);
+      for (const How how : {How::kAgain, How::kDeep, How::kAway}) {
+        set(kept);
+        if (how != How::kAway) {
+          cut(i, position, how == How::kDeep);
+        } else if (may_leave(i, position)) {
+          toggle(i, position);
+          away_[at(i)] = true;
+        } else {
+          continue;
+        }
         Profile p = profile();
         const auto less = static_cast<double>(now.over - p.over);
         const double worth = less / (std::max(p.us - now.us, 0.0) + 1e-3);
         if (less <= 0 || worth <= best) continue;
         best = worth;
-        best_cuts = cuts_;
+        best_state = {cuts_, away_};
         found = std::move(p);
       }
     }
-    cuts_ = found ? best_cuts : kept;
+    set(found ? best_state : kept);
     return found;
+  }
+
+  // Whether a result that is cut once, there, may wait on the host.
+  bool may_leave(int32_t i, int32_t position) const {
+    return costs_.away_us[at(i)] >= 0 && cuts_[at(i)].empty() &&
+           waits_for_leaving(graph_, costs_, position) < graph_.size();
   }
 
   // Cuts single nodes or mends them, at random, now and then for the worse.
@@ -277,7 +337,7 @@ class Chooser {
                           static_cast<double>(std::max<int64_t>(limit_, 1));
       return p.us + (p.over > 0 ? all_us * (1 + 4 * over) : 0);
     };
-    Cuts best_cuts = cuts_;
+    State best_state = {cuts_, away_};
     Profile best = now;
     const int64_t moves =
         std::min(kMostSteps / std::ssize(now.steps), kMostMoves);
@@ -296,21 +356,36 @@ class Chooser {
         if (reads.size() < 2) continue;
         position = reads[random() % (reads.size() - 1)];
       }
+      const bool was_away = away_[at(i)];
+      if (was_away && cuts[0] != position) continue;
+      const bool leaves = may_leave(i, position) && random() % 2 == 0;
       toggle(i, position);
+      away_[at(i)] = leaves;
       Profile p = profile();
       const double worse = cost(p) - cost(now);
       if (worse > 0 && chance(random) >= std::exp(-worse / heat)) {
         toggle(i, position);
+        away_[at(i)] = was_away;
         continue;
       }
       now = std::move(p);
       if (cost(now) < cost(best)) {
         best = now;
-        best_cuts = cuts_;
+        best_state = {cuts_, away_};
       }
     }
-    cuts_ = std::move(best_cuts);
+    set(std::move(best_state));
     return best;
+  }
+
+  enum class How : uint8_t { kAgain, kDeep, kAway };
+  struct State {
+    Cuts cuts;
+    std::vector<bool> away;
+  };
+  void set(State state) {
+    cuts_ = std::move(state.cuts);
+    away_ = std::move(state.away);
   }
 
   const Graph& graph_;
@@ -318,8 +393,10 @@ class Chooser {
   const int64_t limit_;
   const std::vector<std::vector<int32_t>> readers_;
   Cuts cuts_;
+  std::vector<bool> away_;  // these have one cut
   std::vector<bool> may_cut_;
-  std::vector<std::vector<int64_t>> bytes_;  // per node and output
+  std::vector<std::pair<int32_t, int32_t>> written_;  // a read, the next write
+  std::vector<std::vector<int64_t>> bytes_;           // per node and output
 };
 
 }  // namespace
@@ -342,7 +419,8 @@ std::vector<std::vector<int32_t>> readers_of(const Graph& graph) {
 }
 
 std::vector<NodeCopy> copies_of(
-    const std::vector<std::vector<int32_t>>& readers, const Cuts& cuts) {
+    const std::vector<std::vector<int32_t>>& readers, const Cuts& cuts,
+    const std::vector<bool>& away) {
   constexpr int32_t kNobody = std::numeric_limits<int32_t>::max();
   std::vector<NodeCopy> copies;
   std::vector<std::vector<int32_t>> runs(readers.size());  // per copy, from 1
@@ -356,7 +434,8 @@ std::vector<NodeCopy> copies_of(
     };
     for (const int32_t reader : readers[at(i)]) {
       read(reader);
-      for (size_t k = 1; k < runs[at(reader)].size(); ++k) {
+      for (size_t k = 1; k < runs[at(reader)].size() && !away[at(reader)];
+           ++k) {
         if (runs[at(reader)][k] != kNobody) read(runs[at(reader)][k]);
       }
     }
@@ -369,6 +448,17 @@ std::vector<NodeCopy> copies_of(
     return std::pair(a.position, a.node) < std::pair(b.position, b.node);
   });
   return copies;
+}
+
+int32_t waits_for_leaving(const Graph& graph, const RecomputeCosts& costs,
+                          int32_t cut) {
+  int behind = 3;
+  for (int32_t i = cut + 1; i < graph.size(); ++i) {
+    const bool runs =
+        costs.counted[at(i)] && graph[i].op->kind() == OpKind::kCompute;
+    if (runs && --behind == 0) return i;
+  }
+  return graph.size();
 }
 
 Choice choose_cuts(const Graph& graph, const RecomputeCosts& costs,

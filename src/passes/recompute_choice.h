@@ -1,8 +1,8 @@
 // What a graph computes again: which results are dropped, and where.
 //
-// A *cut* of a node is a position: readers after it read a copy of the node
-// that runs right before the first of them. Internal to recompute; pure
-// functions.
+// A *cut* of a node is a position: readers after it read a copy of the node,
+// which runs right before the first of them; or, of a node that is *away*, the
+// result that waited on the host. Internal to recompute; pure functions.
 
 #ifndef BERTH_PASSES_RECOMPUTE_CHOICE_H_
 #define BERTH_PASSES_RECOMPUTE_CHOICE_H_
@@ -33,10 +33,17 @@ std::vector<std::vector<int32_t>> readers_of(const Graph& graph);
 
 // The copies that somebody reads, in the order in which they run.
 std::vector<NodeCopy> copies_of(
-    const std::vector<std::vector<int32_t>>& readers, const Cuts& cuts);
+    const std::vector<std::vector<int32_t>>& readers, const Cuts& cuts,
+    const std::vector<bool>& away);
+
+// The node that waits until a result which is cut at a position has left: a few
+// behind, so that something runs meanwhile. The size of the graph: none.
+int32_t waits_for_leaving(const Graph& graph, const RecomputeCosts& costs,
+                          int32_t cut);
 
 struct Choice {
   Cuts cuts;
+  std::vector<bool> away;
   double us = 0;          // of the copies
   int64_t all_bytes = 0;  // most that are alive at any point without cuts
   int64_t bytes = 0;      // and with them

@@ -65,6 +65,7 @@ RecomputeCosts costs_of(const Graph& g, const Chain& c) {
   RecomputeCosts costs;
   for (const Node& n : g.nodes) {
     costs.counted.push_back(true);
+    costs.away_us.push_back(-1);
     costs.us.push_back(n.op->name() == "F" ? c.us[std::stoul(n.name.substr(1))]
                                            : -1);
   }
