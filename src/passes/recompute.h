@@ -44,8 +44,8 @@ struct Recomputed {
 
 // Adds second copies, and ways over the host, until at most `limit` bytes are
 // alive, by the order of the nodes, or as few as can be. Arguments, constants
-// and variables are free. A copy follows its original and runs behind what is
-// computed right before its first reader.
+// and variables are free. A copy follows its original and waits for what its
+// first reader reads besides.
 Recomputed recompute(Graph& graph, const RecomputeCosts& costs, int64_t limit);
 
 }  // namespace berth

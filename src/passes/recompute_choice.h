@@ -36,8 +36,9 @@ std::vector<NodeCopy> copies_of(
     const std::vector<std::vector<int32_t>>& readers, const Cuts& cuts,
     const std::vector<bool>& away);
 
-// The node that waits until a result which is cut at a position has left: a few
-// behind, so that something runs meanwhile. The size of the graph: none.
+// The node that waits until a result which is cut at a position has left: the
+// third that computes, so that something runs meanwhile. The size of the graph:
+// none.
 int32_t waits_for_leaving(const Graph& graph, const RecomputeCosts& costs,
                           int32_t cut);
 
