@@ -63,8 +63,7 @@ class Rewriter {
  private:
   static size_t at(int32_t i) { return static_cast<size_t>(i); }
 
-  // The latest result that node i reads, but of a copy: what waits for it
-  // runs right before i.
+  // The latest result that node i reads, but of a copy.
   ValueRef known_before(int32_t i) const {
     ValueRef latest;
     for (const ValueRef v : graph_[i].inputs) {
