@@ -76,3 +76,34 @@ def test_blocks_of_the_package_keras_fit_inside_the_loop_that_repeats_their_step
     assert again, said
     assert again["losses"] == whole["losses"] and "run twice" in said
     assert again["peak"] < 0.75 * whole["peak"], (again["peak"], whole["peak"])
+
+STRATEGIES = """
+import json
+import berth as tf, numpy as np
+from berth import keras
+for i, gpu in enumerate(tf.config.list_physical_devices("GPU")):
+    tf.config.set_logical_device_configuration(gpu, [tf.config.LogicalDeviceConfiguration(memory_limit=200 if i < 2 else 10)])
+tf.config.set_placement_policy("fit")
+rows = np.random.RandomState(0).randn(8192, 64).astype("float32")
+
+def losses(strategy):
+    tf.random.set_seed(3)
+    with strategy.scope():
+        model = keras.Sequential([keras.layers.Dense(64, activation="tanh", name=f"d{i}") for i in range(12)] + [keras.layers.Dense(1)])
+        model.build((None, 64))
+        model.compile("sgd", "mse")
+    return model.fit(rows, rows[:, :1], batch_size=8192, epochs=2, verbose=0).history["loss"]
+
+of = {"mirrored": tf.distribute.MirroredStrategy, "central": tf.distribute.experimental.CentralStorageStrategy,
+      "sharded": lambda gpus: tf.distribute.MirroredStrategy(gpus, sharding="parameters"),
+      "pipeline": lambda gpus: tf.distribute.PipelineStrategy(gpus, micro_batches=2, stages=["d6"])}
+print(json.dumps({name: [losses(make(["/GPU:0", "/GPU:1"])), losses(make(["/GPU:2", "/GPU:3"]))] for name, make in of.items()}))
+"""
+
+
+def test_steps_of_strategies_fit_each_of_their_devices(run_script):
+    done = run_script(STRATEGIES, simulate="GPUx4", own_keras=True)
+    assert done.returncode == 0, done.stderr
+    for name, (whole, again) in json.loads(done.stdout.splitlines()[-1]).items():
+        assert again == whole, name
+    assert "that GPU:2 has left" in done.stderr and "that GPU:3 has left" in done.stderr and "GPU:0 has left" not in done.stderr
