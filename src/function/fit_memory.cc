@@ -195,9 +195,9 @@ class Fitter {
       CompiledTrial trial = compile(less.part);
       const int64_t bytes = trial.peak_bytes(d.name);
       least = std::min(least, bytes);
-      if (bytes > room && (best || less.what.bytes > limit)) break;
       if (bytes > room) {
-        limit -= bytes - room;
+        if (best) break;
+        limit -= std::max(bytes - room, room / 32);
         continue;
       }
       const double unused = static_cast<double>(room - bytes);
