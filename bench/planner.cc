@@ -191,7 +191,7 @@ void bench_large(const char* name, int ops, double seconds, const Args& args) {
   const StepUnits units(p);
   ListScheduler scheduler(units);
   StreamRandom random(1, 0);
-  const Timing list = measure([&] { scheduler.run(list_rules()[0], random); },
+  const Timing list = measure([&] { scheduler.run(kListRules[0], random); },
                               0.2 * args.seconds);
   PlannerOptions o = options(args);
   o.seconds = seconds;

@@ -201,9 +201,7 @@ class PipelineAgain {
         for (const int32_t v : g_.reads[i]) {
           std::vector<int32_t> all = needed(i, c, g_.producer[v]);
           reads.insert(value(v, all.back()));
-          if (v == g_.alias_of[i]) {
-            g.alias_of.push_back(value(v, all.back()));
-          }
+          if (v == g_.alias_of[i]) g.alias_of.push_back(value(v, all.back()));
           all.pop_back();
           for (const int32_t k : all) {
             controls.insert(first_[g_.producer[v]] + k);
@@ -265,8 +263,7 @@ class PipelineAgain {
     }
     for (const int32_t v : sums) {
       if (m_ == 1) continue;
-      all_.resident_bytes[first_[g_.producer[v]]] +=
-          static_cast<double>(p_.costs.bytes.item(v));
+      all_.resident_bytes[first_[g_.producer[v]]] += p_.costs.bytes.item(v);
     }
   }
 

@@ -29,8 +29,7 @@ void read_objective(const std::string& text, const std::string& name,
   }
   const auto pipeline = all.find("pipeline");
   if (!pipeline || o.objective != "pipeline") return;
-  o.pipeline.micro_batches =
-      static_cast<int32_t>((*pipeline)["micro_batches"].integer(1, 65536));
+  o.pipeline.micro_batches = (*pipeline)["micro_batches"].integer(1, 65536);
 }
 
 int run(VerifyArguments o) {
@@ -38,9 +37,7 @@ int run(VerifyArguments o) {
   PlanFile file;
   const std::string text = read_file(o.plan);
   try {
-    if (o.input.objective.empty()) {
-      read_objective(text, o.plan, o.input);
-    }
+    if (o.input.objective.empty()) read_objective(text, o.plan, o.input);
     read_plan_input(o.input, input);
     file = read_plan(input.problem, text, o.plan);
   } catch (const errors::InvalidArgument& e) {

@@ -14,18 +14,6 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-}  // namespace
-
-int32_t renamed(const SimulatedGraph& g, int32_t v) {
-  for (int32_t of = g.alias_of[g.producer[v]]; of >= 0 && !g.everywhere[of];
-       of = g.alias_of[g.producer[v]]) {
-    v = of;
-  }
-  return v;
-}
-
-namespace {
-
 Recomputed loads(const PlanProblem& p, const PlacePlan& plan) {
   const SimulatedGraph& g = p.graph;
   const size_t devices = p.costs.devices.size();
@@ -36,8 +24,7 @@ Recomputed loads(const PlanProblem& p, const PlacePlan& plan) {
   for (int32_t i = 0; i < p.num_ops(); ++i) {
     const int32_t d = plan.device[i];
     if (p.takes_time(i)) load[d] += p.costs.time(i, d).us;
-    r.bytes[d] +=
-        p.resident_bytes[i] + static_cast<double>(g.variable_bytes[i]);
+    r.bytes[d] += p.resident_bytes[i] + g.variable_bytes[i];
     for (const int32_t v : g.reads[i]) held[renamed(g, v)].insert(d);
   }
   for (int32_t v = 0; v < static_cast<int32_t>(held.size()); ++v) {
@@ -68,9 +55,7 @@ class Step {
  public:
   Step(const PlanProblem& p, const PlacePlan& plan)
       : p_(p), plan_(plan), g_(p.graph), end_(p.names.size(), -1) {
-    for (size_t v = 0; v < p.graph.producer.size(); ++v) {
-      copies_.emplace_back();
-    }
+    for (size_t v = 0; v < p.graph.producer.size(); ++v) copies_.emplace_back();
   }
 
   Recomputed run() {
@@ -187,7 +172,74 @@ class Step {
     }
   }
 
-  std::vector<double> peaks();
+  // Bytes are held from one time to another; releases come before allocations.
+  std::vector<double> peaks() {
+    using Change = std::tuple<double, int, double>;  // time, 0: release, bytes
+    std::vector<std::vector<Change>> changes(p_.costs.devices.size());
+    const auto hold = [&](int32_t d, double bytes, double from, double to) {
+      if (bytes == 0 || !(to > from)) return;
+      changes[d].emplace_back(from, 1, bytes);
+      changes[d].emplace_back(to, 0, -bytes);
+    };
+    // Returns the end of a value's last reader, by any alias, on a device.
+    const auto last_use = [&](int32_t value, int32_t d) {
+      double last = 0;
+      std::vector<int32_t> names = {value};
+      for (size_t k = 0; k < names.size(); ++k) {
+        const int32_t v = names[k];
+        for (const int32_t r : g_.readers[v]) {
+          if (plan_.device[r] != d) continue;
+          last = std::max(last, end(r));
+          if (g_.alias_of[r] != v) continue;
+          for (const int32_t named : g_.values[r]) names.push_back(named);
+        }
+        if (plan_.device[g_.producer[v]] != d) continue;
+        if (g_.lives_on[v]) last = kInfinity;
+        for (const auto& [to, copy] : copies_[v])
+          last = std::max(last, copy.end);
+      }
+      return last;
+    };
+    for (int32_t v = 0; v < static_cast<int32_t>(copies_.size()); ++v) {
+      const int32_t i = g_.producer[v], home = plan_.device[i];
+      const auto bytes = static_cast<double>(p_.costs.bytes.item(v));
+      if (g_.alias_of[i] < 0) {
+        const bool stays = !p_.takes_time(i);
+        hold(home, bytes, stays ? -1 : start_[i],
+             stays ? kInfinity : std::max(end(i), last_use(v, home)));
+        std::set<int32_t> on;
+        for (const int32_t r : g_.readers[v]) on.insert(plan_.device[r]);
+        for (const int32_t d : on) {
+          if (d != home && stays && g_.everywhere[v])
+            hold(d, bytes, -1, kInfinity);
+        }
+      }
+      for (const auto& [to, copy] : copies_[v]) {
+        hold(to, bytes, copy.start, std::max(copy.end, last_use(v, to)));
+      }
+    }
+    std::vector<double> peak(changes.size());
+    for (int32_t i = 0; i < p_.num_ops(); ++i) {
+      const int32_t d = plan_.device[i];
+      peak[d] +=
+          p_.resident_bytes[i] + static_cast<double>(g_.variable_bytes[i]);
+      if (!p_.takes_time(i) || p_.costs.workspace.empty()) continue;
+      hold(d,
+
+           p_.costs.workspace[static_cast<size_t>(i) * p_.costs.classes.size() +
+                              p_.costs.devices[d].device_class],
+           start_[i], end(i));
+    }
+    for (size_t d = 0; d < changes.size(); ++d) {
+      std::sort(changes[d].begin(), changes[d].end());
+      double live = peak[d];
+      for (const auto& [time, comes, bytes] : changes[d]) {
+        live += bytes;
+        peak[d] = std::max(peak[d], live);
+      }
+    }
+    return peak;
+  }
 
   const PlanProblem& p_;
   const PlacePlan& plan_;
@@ -198,86 +250,20 @@ class Step {
   int depth_ = 0;
 };
 
-// Bytes are held from one time to another; releases come before allocations.
-std::vector<double> Step::peaks() {
-  using Change = std::tuple<double, int, double>;  // time, 0: release, bytes
-  std::vector<std::vector<Change>> changes(p_.costs.devices.size());
-  const auto hold = [&](int32_t d, double bytes, double from, double to) {
-    if (bytes == 0 || !(to > from)) return;
-    changes[d].emplace_back(from, 1, bytes);
-    changes[d].emplace_back(to, 0, -bytes);
-  };
-  // Returns the end of a value's last reader, by any alias, on a device.
-  const auto last_use = [&](int32_t value, int32_t d) {
-    double last = 0;
-    std::vector<int32_t> names = {value};
-    for (size_t k = 0; k < names.size(); ++k) {
-      const int32_t v = names[k];
-      for (const int32_t r : g_.readers[v]) {
-        if (plan_.device[r] != d) continue;
-        last = std::max(last, end(r));
-        if (g_.alias_of[r] != v) continue;
-        for (const int32_t named : g_.values[r]) names.push_back(named);
-      }
-      if (plan_.device[g_.producer[v]] != d) continue;
-      if (g_.lives_on[v]) last = kInfinity;
-      for (const auto& [to, copy] : copies_[v]) last = std::max(last, copy.end);
-    }
-    return last;
-  };
-  for (int32_t v = 0; v < static_cast<int32_t>(copies_.size()); ++v) {
-    const int32_t i = g_.producer[v], home = plan_.device[i];
-    const auto bytes = static_cast<double>(p_.costs.bytes.item(v));
-    if (g_.alias_of[i] < 0) {
-      const bool stays = !p_.takes_time(i);
-      hold(home, bytes, stays ? -1 : start_[i],
-           stays ? kInfinity : std::max(end(i), last_use(v, home)));
-      std::set<int32_t> on;
-      for (const int32_t r : g_.readers[v]) on.insert(plan_.device[r]);
-      for (const int32_t d : on) {
-        if (d != home && stays && g_.everywhere[v])
-          hold(d, bytes, -1, kInfinity);
-      }
-    }
-    for (const auto& [to, copy] : copies_[v]) {
-      hold(to, bytes, copy.start, std::max(copy.end, last_use(v, to)));
-    }
-  }
-  std::vector<double> peak(changes.size());
-  for (int32_t i = 0; i < p_.num_ops(); ++i) {
-    const int32_t d = plan_.device[i];
-    peak[d] += p_.resident_bytes[i] + static_cast<double>(g_.variable_bytes[i]);
-    if (!p_.takes_time(i) || p_.costs.workspace.empty()) continue;
-    hold(d,
-         static_cast<double>(
-             p_.costs
-                 .workspace[static_cast<size_t>(i) * p_.costs.classes.size() +
-                            p_.costs.devices[d].device_class]),
-         start_[i], end(i));
-  }
-  for (size_t d = 0; d < changes.size(); ++d) {
-    std::sort(changes[d].begin(), changes[d].end());
-    double live = peak[d];
-    for (const auto& [time, comes, bytes] : changes[d]) {
-      live += bytes;
-      peak[d] = std::max(peak[d], live);
-    }
-  }
-  return peak;
-}
-
 }  // namespace
 
-Recomputed recompute(const PlanProblem& p, const PlacePlan& plan) {
-  switch (p.model) {
-    case PlanModel::kLoad:
-      return loads(p, plan);
-    case PlanModel::kPipeline:
-      return recompute_pipeline(p, plan);
-    case PlanModel::kStep:
-      return Step(p, plan).run();
+int32_t renamed(const SimulatedGraph& g, int32_t v) {
+  for (int32_t of = g.alias_of[g.producer[v]]; of >= 0 && !g.everywhere[of];
+       of = g.alias_of[g.producer[v]]) {
+    v = of;
   }
-  return {};
+  return v;
+}
+
+Recomputed recompute(const PlanProblem& p, const PlacePlan& plan) {
+  if (p.model == PlanModel::kLoad) return loads(p, plan);
+  if (p.model == PlanModel::kPipeline) return recompute_pipeline(p, plan);
+  return Step(p, plan).run();
 }
 
 }  // namespace berth::cli

@@ -71,17 +71,9 @@ class Picture {
     draw_head();
     draw_axis();
     for (int32_t d = 0; d < p_.num_devices(); ++d) draw_lane(d);
-    switch (p_.model) {
-      case PlanModel::kStep:
-        draw_step();
-        break;
-      case PlanModel::kLoad:
-        draw_loads();
-        break;
-      case PlanModel::kPipeline:
-        draw_tasks();
-        break;
-    }
+    if (p_.model == PlanModel::kStep) draw_step();
+    if (p_.model == PlanModel::kLoad) draw_loads();
+    if (p_.model == PlanModel::kPipeline) draw_tasks();
     if (a_.bound.value > 0) {
       draw_mark(a_.bound.value, "no plan is under " + time(a_.bound.value), 32,
                 " stroke-dasharray=\"5 4\"");

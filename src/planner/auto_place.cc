@@ -1,16 +1,13 @@
 // Auto placement: prices ops on trial plans, one per class of devices, and asks
-// the planner.
-
-#include "planner/auto_place.h"
+// the planner. Its answer is compiled on trial beside the rules' own plan, and
+// the faster one wins.
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <utility>
 
 #include "base/diagnostics.h"
@@ -19,6 +16,7 @@
 #include "device/device_manager.h"
 #include "device/virtual_clock.h"
 #include "exec/measure_costs.h"
+#include "function/planner_plugin.h"
 #include "function/trial_compile.h"
 #include "function/without_branches.h"
 #include "graph/body.h"
@@ -58,7 +56,9 @@ class AutoPlacer {
   }
 
   AutoPlaced run() {
-    const Placement by_rules = rules();
+    // Throws what the rules throw. It is also a candidate of the planner.
+    Graph copy = graph_;
+    const Placement by_rules = place(copy, places_);
     find_movable();
     find_costs();
     others_ = used_by_others();
@@ -112,12 +112,6 @@ class AutoPlacer {
     std::unique_ptr<CompiledTrial> trial;
   };
 
-  // Throws what the rules throw. The result is also a candidate of the planner.
-  Placement rules() const {
-    Graph copy = graph_;
-    return place(copy, places_);
-  }
-
   TrialOptions trial_options(bool in_order) const {
     return {options_.optimize, options_.slices, in_order, options_.how.measure};
   }
@@ -150,8 +144,7 @@ class AutoPlacer {
       used[d] = static_cast<int64_t>(device.allocator().info().current_bytes);
       for (const int32_t h : handles_) {
         const VariableState& v = variable_state(graph_[h].variable);
-        if (v.device == &device)
-          used[d] -= static_cast<int64_t>(v.size_bytes());
+        if (v.device == &device) used[d] -= v.size_bytes();
       }
       used[d] = std::max<int64_t>(used[d], 0);
     }
@@ -474,8 +467,7 @@ bool is_tight(const Graph& graph, const PlaceOptions& places) {
   return bytes > limit;
 }
 
-}  // namespace
-
+// As auto_place(), of two devices or more.
 AutoPlaced plan_and_place(Graph& graph, const PlaceOptions& places,
                           const AutoPlacing& options) {
   const DispatchGuard outside(nullptr);
@@ -486,4 +478,14 @@ AutoPlaced plan_and_place(Graph& graph, const PlaceOptions& places,
   return AutoPlacer(graph, places, options).run();
 }
 
+}  // namespace
+
 }  // namespace berth
+
+// The symbol that libberth looks for.
+extern "C" {
+__attribute__((visibility(
+    "default"))) extern const berth::PlannerPlugin berth_planner_plugin;
+const berth::PlannerPlugin berth_planner_plugin = {BERTH_BUILD_ID,
+                                                   berth::plan_and_place};
+}

@@ -80,9 +80,7 @@ class CutSizes {
    private:
     int64_t capacity(double us) const {
       const double units = us * per_unit_;
-      return units < static_cast<double>(MaxFlow::kInfinite)
-                 ? static_cast<int64_t>(units)
-                 : MaxFlow::kInfinite;
+      return units < MaxFlow::kInfinite ? units : MaxFlow::kInfinite;
     }
 
     void build() {
@@ -147,8 +145,7 @@ class CutSizes {
       for (size_t i = 0; i < units_.size(); ++i) {
         const double size = p_.size_on(units_[i], k_);
         flow_.set_capacity(
-            static_cast<int32_t>(2 * i),
-            std::isinf(size) ? MaxFlow::kInfinite : capacity(q * size));
+            2 * i, std::isinf(size) ? MaxFlow::kInfinite : capacity(q * size));
       }
       const int32_t sink = units_.size();
       const int64_t flow = flow_.run(0, sink, capacity(2 * target_));
@@ -175,8 +172,7 @@ class CutSizes {
       : p_(problem),
         scale_(scale),
         ball_(ball),
-        by_size_(static_cast<size_t>(problem.num_units()) *
-                 problem.num_kinds()),
+        by_size_(problem.num_units() * problem.num_kinds()),
         known_(by_size_.size()) {
     std::iota(by_size_.begin(), by_size_.end(), 0);
     std::erase_if(by_size_,
@@ -192,9 +188,7 @@ class CutSizes {
     const bool counts = budget.counts_moves();
     // When counting moves this number is fixed: the same for any threads.
     const double moves =
-        counts ? until * Budget::kStreams *
-                     static_cast<double>(budget.moves_per_stream())
-               : 0;
+        counts ? until * Budget::kStreams * budget.moves_per_stream() : 0;
     const size_t count =
         counts
             ? std::min(by_size_.size(),
@@ -405,8 +399,7 @@ class LoadsProver {
   }
   std::span<const double> sizes_of(const std::vector<double>& of_all,
                                    int32_t unit) const {
-    return std::span(of_all).subspan(static_cast<size_t>(unit) * p_.num_kinds(),
-                                     p_.num_kinds());
+    return std::span(of_all).subspan(unit * p_.num_kinds(), p_.num_kinds());
   }
   std::vector<double> worth_of_all(const std::vector<double>& share,
                                    const std::vector<double>& prices) const {

@@ -25,13 +25,11 @@ PlanProblem loads_of_step(const PlanProblem& problem) {
     // What is read after the step is sent once.
     for (size_t k = 0; k < row.size() && role[i] == MicroBatchRole::kEach;
          ++k) {
-      const auto readers =
-          p.graph.readers[p.graph.values.begin_of(i) + static_cast<int32_t>(k)];
+      const auto readers = p.graph.readers[p.graph.values.begin_of(i) + k];
       if (std::ranges::all_of(readers, [&](int32_t r) {
             return role[r] == MicroBatchRole::kEach;
           })) {
-        row[k] = static_cast<int64_t>(
-            std::min(static_cast<double>(row[k]) * m, 0x1p60));
+        row[k] = std::min(static_cast<double>(row[k]) * m, 0x1p60);
       }
     }
     bytes.add(row);

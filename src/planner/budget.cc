@@ -4,8 +4,8 @@
 #include <bit>
 #include <cmath>
 #include <exception>
-#include <limits>
 #include <thread>
+#include <utility>
 
 #include "base/infinity.h"
 
@@ -43,8 +43,7 @@ double Budget::spent(int64_t moves) const {
 
 Budget Budget::part(double begin, double end) const {
   if (moves_ != kNoLimit) {
-    return with_moves(
-        std::llround(static_cast<double>(moves_) * (end - begin)));
+    return with_moves(std::llround(moves_ * (end - begin)));
   }
   // Until share `end` of the whole, however late earlier stages ended.
   Budget b = *this;

@@ -15,8 +15,6 @@
 #include <functional>
 #include <limits>
 #include <memory>
-#include <span>
-#include <utility>
 #include <vector>
 
 namespace berth {
@@ -79,9 +77,7 @@ class StreamRandom {
   uint64_t next();
   // Uniform in 0 to n - 1; n > 0. (Lemire's multiplication; its bias of n/2^32
   // does not matter to a search.)
-  uint32_t below(size_t n) {
-    return static_cast<uint32_t>((next() >> 32) * n >> 32);
-  }
+  uint32_t below(size_t n) { return (next() >> 32) * n >> 32; }
   // Uniform in [0, 1).
   double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
 
@@ -98,9 +94,7 @@ void run_streams(int count, int threads, const std::function<void(int)>& fn);
 class SearchStream {
  public:
   SearchStream(const Budget& budget, uint64_t seed, int number)
-      : random(seed, static_cast<uint64_t>(number)),
-        number_(number),
-        budget_(budget) {}
+      : random(seed, number), number_(number), budget_(budget) {}
 
   StreamRandom random;
 

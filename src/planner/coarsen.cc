@@ -79,9 +79,7 @@ void merge_nets(const LoadProblem& p, StreamRandom& random, Merger& merger) {
   });
   for (const int32_t n : order) {
     const auto pins = p.pins[n];
-    for (size_t k = 1; k < pins.size(); ++k) {
-      merger.merge(pins[0], pins[k]);
-    }
+    for (size_t k = 1; k < pins.size(); ++k) merger.merge(pins[0], pins[k]);
   }
 }
 

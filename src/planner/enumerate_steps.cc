@@ -180,12 +180,10 @@ class Enumeration {
   int32_t shared(int32_t group) const {
     const auto at =
         std::find(groups_of_links_.begin(), groups_of_links_.end(), group);
-    return 2 * p_.num_devices() +
-           static_cast<int32_t>(at - groups_of_links_.begin());
+    return 2 * p_.num_devices() + at - groups_of_links_.begin();
   }
   int32_t end(int32_t op) const {
-    return 2 * p_.num_devices() +
-           static_cast<int32_t>(groups_of_links_.size()) + op;
+    return 2 * p_.num_devices() + groups_of_links_.size() + op;
   }
   int32_t there(int32_t value, int32_t device) const {
     return end(p_.num_ops()) + value * p_.num_devices() + device;
@@ -226,9 +224,7 @@ class Enumeration {
   }
 
   void begin_order() {
-    Clock c(
-        static_cast<size_t>(there(static_cast<int32_t>(g_.producer.size()), 0)),
-        kNever);
+    Clock c(there(static_cast<int32_t>(g_.producer.size()), 0), kNever);
     std::fill_n(c.begin(), end(0), 0.0);
     for (const int32_t i : sources_) push(c, i);
     done_ = 0;

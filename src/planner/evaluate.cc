@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "base/compared_bytes.h"
-#include "berth/errors.h"
 #include "planner/models.h"
 #include "planner/plan_view.h"
 #include "simulate/check_plan.h"
@@ -14,6 +13,33 @@
 #include "simulate/timing_tables.h"
 
 namespace berth {
+
+namespace {
+
+// Ops where they must not be, and groups that are split.
+void add_violations(const PlanProblem& p, const PlacePlan& plan,
+                    std::vector<std::string>& out) {
+  std::vector<int32_t> first(p.num_groups, -1);
+  const std::vector<DeviceSet> allowed = allowed_of_groups(p);
+  for (int32_t i = 0; i < p.num_ops(); ++i) {
+    const int32_t d = plan.device[i];
+    const size_t group = p.group[i];
+    if (first[group] < 0) {
+      first[group] = i;
+      if (!allowed[group].has(d)) {
+        out.push_back(fmt::format(
+            "\"{}\" is on {}, which {} does not allow", p.names[i],
+            p.costs.devices[d].name,
+            "its kernels, its request or an op that it must be with"));
+      }
+    } else if (plan.device[first[group]] != d) {
+      out.push_back(fmt::format("\"{}\" and \"{}\" must share a device",
+                                p.names[i], p.names[first[group]]));
+    }
+  }
+}
+
+}  // namespace
 
 bool any_without_kernel(const PlanProblem& p, const PlacePlan& plan) {
   for (const int32_t op : plan.sequence) {
@@ -82,35 +108,6 @@ Evaluation evaluate_loads(const PlanProblem& p, const PlacePlan& plan) {
   for (const double busy : e.shared_busy) e.value = std::max(e.value, busy);
   return e;
 }
-
-// --- Any plan.
-
-namespace {
-
-// Ops where they must not be, and groups that are split.
-void add_violations(const PlanProblem& p, const PlacePlan& plan,
-                    std::vector<std::string>& out) {
-  std::vector<int32_t> first(p.num_groups, -1);
-  const std::vector<DeviceSet> allowed = allowed_of_groups(p);
-  for (int32_t i = 0; i < p.num_ops(); ++i) {
-    const int32_t d = plan.device[i];
-    const size_t group = p.group[i];
-    if (first[group] < 0) {
-      first[group] = i;
-      if (!allowed[group].has(d)) {
-        out.push_back(fmt::format(
-            "\"{}\" is on {}, which {} does not allow", p.names[i],
-            p.costs.devices[d].name,
-            "its kernels, its request or an op that it must be with"));
-      }
-    } else if (plan.device[first[group]] != d) {
-      out.push_back(fmt::format("\"{}\" and \"{}\" must share a device",
-                                p.names[i], p.names[first[group]]));
-    }
-  }
-}
-
-}  // namespace
 
 const ModelRules& rules_of(const PlanProblem& p) {
   static constexpr ModelRules kRules[] = {

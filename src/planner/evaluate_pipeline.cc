@@ -33,8 +33,7 @@ std::vector<DeviceUse> held_throughout(const PlanProblem& p,
     }
   }
   for (int32_t i = 0; i < p.num_ops(); ++i) {
-    held[plan.device[i]].weights +=
-        p.resident_bytes[i] + static_cast<double>(g.variable_bytes[i]);
+    held[plan.device[i]].weights += p.resident_bytes[i] + g.variable_bytes[i];
   }
   for (const int32_t v : summed) {
     if (p.pipeline.micro_batches == 1) break;

@@ -73,9 +73,7 @@ class MemoryNeeds {
   double values_of(int32_t op) const {
     const SimulatedGraph& g = p_.graph;
     double bytes = 0;
-    for (const int32_t v : g.values[op]) {
-      bytes += p_.costs.bytes.item(v);
-    }
+    for (const int32_t v : g.values[op]) bytes += p_.costs.bytes.item(v);
     std::map<int32_t, double> roots;
     for (const int32_t read : g.reads[op]) {
       if (g.everywhere[read]) continue;
@@ -109,9 +107,7 @@ constexpr size_t kFewOps = 40;            // in a conflict that is made smaller
 constexpr size_t kMasks = 64;             // distinguished
 constexpr int kNamed = 4;                 // ops named in a sentence
 
-std::string text_of(double bytes) {
-  return bytes_text(static_cast<int64_t>(std::min(bytes, 9e18)));
-}
+std::string text_of(double bytes) { return bytes_text(std::min(bytes, 9e18)); }
 
 std::string names_of(const PlanProblem& p, DeviceSet devices) {
   std::string text;
@@ -140,8 +136,7 @@ class Feasible {
   Feasible(const PlanProblem& p, const MemoryNeeds& needs,
            const std::vector<DeviceSet>& own_mask, const Ops& ops)
       : p_(p), needs_(needs), own_mask_(own_mask) {
-    std::vector<std::vector<int32_t>> of_group(
-        static_cast<size_t>(p.num_groups));
+    std::vector<std::vector<int32_t>> of_group(p.num_groups);
     for (const int32_t i : ops) of_group[p.group[i]].push_back(i);
     groups_ = Rows<int32_t>(of_group);
     for (const Ops& in : of_group) allowed_.push_back(mask_of(in));
@@ -170,23 +165,18 @@ class Feasible {
 
  private:
   DeviceSet all_devices() const { return DeviceSet::below(p_.num_devices()); }
-  double limit(int32_t d) const {
-    return static_cast<double>(p_.costs.devices[d].memory_limit);
-  }
+  double limit(int32_t d) const { return p_.costs.devices[d].memory_limit; }
   static bool exceeds(double bytes, double limit) {
     return bytes > limit * (1 + kLimitRounding);
   }
   Ops all_of(int32_t g) const { return {groups_[g].begin(), groups_[g].end()}; }
-  double kept(const Ops& ops) const {
+  static double sum_of(const std::vector<double>& bytes, const Ops& ops) {
     double sum = 0;
-    for (const int32_t i : ops) sum += needs_.kept[i];
+    for (const int32_t i : ops) sum += bytes[i];
     return sum;
   }
-  double held(const Ops& ops) const {
-    double sum = 0;
-    for (const int32_t i : ops) sum += needs_.held[i];
-    return sum;
-  }
+  double kept(const Ops& ops) const { return sum_of(needs_.kept, ops); }
+  double held(const Ops& ops) const { return sum_of(needs_.held, ops); }
   DeviceSet mask_of(const Ops& ops) const {
     DeviceSet mask = all_devices();
     for (const int32_t i : ops) mask &= own_mask_[i];
@@ -219,8 +209,7 @@ class Feasible {
         if (looked > kShrinkSteps) return ops;
         const size_t end = std::min(at + chunk, ops.size());
         Ops less(ops.begin(), ops.begin() + static_cast<std::ptrdiff_t>(at));
-        less.insert(less.end(), ops.begin() + static_cast<std::ptrdiff_t>(end),
-                    ops.end());
+        less.insert(less.end(), ops.begin() + end, ops.end());
         if (!less.empty() && fails(less)) {
           ops = std::move(less);
         } else {
@@ -238,9 +227,7 @@ class Feasible {
     std::sort(ops.begin(), ops.end());
     Infeasible r;
     r.ops = std::move(ops);
-    for (; devices; devices.drop_first()) {
-      r.devices.push_back(devices.first());
-    }
+    for (; devices; devices.drop_first()) r.devices.push_back(devices.first());
     r.text = std::move(text);
     return r;
   }
@@ -315,20 +302,15 @@ class Feasible {
   std::vector<int32_t> bound_to(DeviceSet among) const {
     std::vector<int32_t> groups;
     for (int32_t g = 0; g < p_.num_groups; ++g) {
-      if (!groups_[g].empty() && !(allowed_[g] & ~among)) {
-        groups.push_back(g);
-      }
+      if (!groups_[g].empty() && !(allowed_[g] & ~among)) groups.push_back(g);
     }
     return groups;
   }
 
   // The given ops, and those of their groups that keep them on the devices.
   Ops with_what_binds(Ops ops, DeviceSet among) const {
-    std::vector<std::vector<int32_t>> chosen(
-        static_cast<size_t>(p_.num_groups));
-    for (const int32_t i : ops) {
-      chosen[p_.group[i]].push_back(i);
-    }
+    std::vector<std::vector<int32_t>> chosen(p_.num_groups);
+    for (const int32_t i : ops) chosen[p_.group[i]].push_back(i);
     for (size_t g = 0; g < chosen.size(); ++g) {
       if (chosen[g].empty()) continue;
       DeviceSet mask = mask_of(chosen[g]);

@@ -152,8 +152,7 @@ double Field::number() const {
 int64_t Field::integer(int64_t least, int64_t most) const {
   const auto range = [&] { return fmt::format("{} to {}", least, most); };
   if (!value_->is_number_integer()) fail("a whole number, " + range());
-  if (value_->is_number_unsigned() &&
-      value_->get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) {
+  if (value_->is_number_unsigned() && value_->get<uint64_t>() > INT64_MAX) {
     fail(range());
   }
   const auto number = value_->get<int64_t>();

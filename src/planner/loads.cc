@@ -61,9 +61,8 @@ void add_devices(const PlanProblem& p, LoadProblem& l) {
     const DeviceCost& device = p.costs.devices[d];
     const int32_t number = d;
     l.device_class.push_back(device.device_class);
-    l.limit.push_back(device.memory_limit > 0
-                          ? static_cast<double>(device.memory_limit)
-                          : kInfinity);
+    l.limit.push_back(device.memory_limit > 0 ? device.memory_limit
+                                              : kInfinity);
     if (l.by_links) {
       l.copies_to[d] = device.copies;
     } else if (!p.free_of_touch[d]) {
@@ -177,8 +176,7 @@ LoadProblem contract(const LoadProblem& p, std::span<const int32_t> cluster,
   for (int32_t u = 0; u < p.num_units(); ++u) {
     const size_t at = cluster[u];
     for (size_t k = 0; k < c.num_classes; ++k) {
-      c.work[at * c.num_classes + k] +=
-          p.work[static_cast<size_t>(u) * c.num_classes + k];
+      c.work[at * c.num_classes + k] += p.work[u * c.num_classes + k];
     }
     c.bytes[at] += p.bytes[u];
     c.allowed[at] &= p.allowed[u];

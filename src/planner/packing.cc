@@ -128,28 +128,26 @@ PackingProblem::PackingProblem(const LoadProblem& l)
   }
   in.assign(static_cast<size_t>(l.num_nets()) * kinds.size(), 0);
   out = in;
-  for (size_t k = 0; k < kinds.size(); ++k) add_nets(l, k);
-}
-
-// What devices of a kind pay for nets.
-void PackingProblem::add_nets(const LoadProblem& l, size_t k) {
-  const int32_t d = kinds[k].first();
-  // A copy engine makes copies in beside the load.
-  const bool pays_in =
-      l.by_links ? !comes_early(l.copies_to[d]) : l.pays.has(d);
-  const bool pays_out =
-      l.by_links ? l.copies_to[d] == CopyRule::kBoth : l.pays.has(d);
-  std::vector<FastLink> links_in, links_out;
-  if (l.by_links && pays_in) links_in = best_links(l, kinds[k], true);
-  if (l.by_links && pays_out) links_out = best_links(l, kinds[k], false);
-  for (int32_t n = 0; n < l.num_nets(); ++n) {
-    const size_t at = static_cast<size_t>(n) * kinds.size() + k;
-    const auto us = [&](const std::vector<FastLink>& links) {
-      return l.by_links ? least(links, l.copies[n], l.net_bytes[n])
-                        : l.touch_us[n];
-    };
-    if (pays_in) in[at] = us(links_in);
-    if (pays_out) out[at] = us(links_out);
+  // What devices of a kind pay for nets.
+  for (size_t k = 0; k < kinds.size(); ++k) {
+    const int32_t d = kinds[k].first();
+    // A copy engine makes copies in beside the load.
+    const bool pays_in =
+        l.by_links ? !comes_early(l.copies_to[d]) : l.pays.has(d);
+    const bool pays_out =
+        l.by_links ? l.copies_to[d] == CopyRule::kBoth : l.pays.has(d);
+    std::vector<FastLink> links_in, links_out;
+    if (l.by_links && pays_in) links_in = best_links(l, kinds[k], true);
+    if (l.by_links && pays_out) links_out = best_links(l, kinds[k], false);
+    for (int32_t n = 0; n < l.num_nets(); ++n) {
+      const size_t at = static_cast<size_t>(n) * kinds.size() + k;
+      const auto us = [&](const std::vector<FastLink>& links) {
+        return l.by_links ? least(links, l.copies[n], l.net_bytes[n])
+                          : l.touch_us[n];
+      };
+      if (pays_in) in[at] = us(links_in);
+      if (pays_out) out[at] = us(links_out);
+    }
   }
 }
 

@@ -50,9 +50,6 @@ struct PackingProblem {
   Rows<int32_t> pins;            // per net: its units, the head first
   Rows<int32_t> nets;            // per unit
   std::vector<double> in, out;   // [net * kinds + kind]
-
- private:
-  void add_nets(const LoadProblem& problem, size_t kind);
 };
 
 // All units together exceed what all devices hold. Kinds of devices get a price

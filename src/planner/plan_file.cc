@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
-#include "berth/errors.h"
 #include "planner/json_field.h"
 #include "planner/models.h"
 #include "planner/plan_view.h"
@@ -52,10 +51,9 @@ OrderedJson devices_json(const PlanProblem& p, const PlanAnswer& a) {
   OrderedJson all = OrderedJson::array();
   for (size_t d = 0; d < p.costs.devices.size(); ++d) {
     const DeviceCost& device = p.costs.devices[d];
-    OrderedJson one = {
-        {"name", device.name},
-        {"class", p.costs.class_of(static_cast<int32_t>(d)).name},
-        {"memory_limit_bytes", device.memory_limit}};
+    OrderedJson one = {{"name", device.name},
+                       {"class", p.costs.class_of(d).name},
+                       {"memory_limit_bytes", device.memory_limit}};
     if (d < a.evaluation.devices.size()) {
       const DeviceUse& use = a.evaluation.devices[d];
       one.update({{"ops", ops[d]},
@@ -154,76 +152,6 @@ OrderedJson start_json(const PlanAnswer& a) {
           {"value", a.start.value},
           {"improved", a.improved()}};
 }
-
-}  // namespace
-
-const char* status_name(PlanStatus status) {
-  constexpr const char* kNames[] = {"planned", "infeasible", "nothing found"};
-  return kNames[static_cast<size_t>(status)];
-}
-
-std::string lines_of(const OrderedJson& document) {
-  std::string out = "{";
-  const char* comma = "";
-  for (const auto& [key, value] : document.items()) {
-    out += fmt::format("{}\n \"{}\": ", comma, key);
-    comma = ",";
-    if (!value.is_array() || value.empty() || !value[0].is_object()) {
-      out += line_of(value);
-      continue;
-    }
-    const char* separator = "[\n  ";
-    for (const OrderedJson& item : value) {
-      out += separator + line_of(item);
-      separator = ",\n  ";
-    }
-    out += "]";
-  }
-  return out + "\n}\n";
-}
-
-OrderedJson plan_json(const PlanProblem& p, const PlanAnswer& a,
-                      const PlannerOptions& o) {
-  OrderedJson all = {
-      {"berth_plan", kVersion},           {"name", p.name},
-      {"objective", model_name(p.model)}, {"rules", rules_of(p).name},
-      {"time_unit", p.time_unit},         {"status", status_name(a.status)},
-      {"certificate", certificate(p, a)}};
-  const bool planned = a.status == PlanStatus::kPlanned;
-  const bool bounded = a.bound.value > 0;
-  all["value"] = planned ? OrderedJson(a.value) : OrderedJson();
-  all["bound"] = bounded ? OrderedJson(a.bound.value) : OrderedJson();
-  all["gap"] = planned && bounded ? OrderedJson(a.gap()) : OrderedJson();
-  all["proof"] = a.bound.how;
-  all["source"] = a.source;
-  if (planned) all["start"] = start_json(a);
-  all["seconds"] = a.seconds;
-  all["moves"] = a.moves;
-  all["seed"] = o.seed;
-  all["candidates"] = candidates_json(a);
-  all["devices"] = devices_json(p, a);
-  if (p.model == PlanModel::kLoad && !a.evaluation.shared_busy.empty()) {
-    all["shared_links"] = a.evaluation.shared_busy;
-    if (!p.costs.shared_names.empty()) {
-      all["shared_names"] = p.costs.shared_names;
-    }
-  }
-  if (planned && p.model == PlanModel::kPipeline) {
-    all["pipeline"] = pipeline_json(p, a);
-  }
-  if (planned) {
-    all["ops"] = ops_json(p, a);
-    all["sequence"] = a.plan.sequence;
-    all["transfers"] = transfers_json(p, a);
-  }
-  if (a.conflict.any()) all["conflict"] = conflict_json(p, a.conflict);
-  if (!a.bound.witness.kind.empty()) {
-    all["witness"] = witness_json(a.bound.witness);
-  }
-  return all;
-}
-
-namespace {
 
 template <class Names>
 std::unordered_map<std::string, int32_t> numbers_of(const Names& names) {
@@ -324,6 +252,72 @@ std::vector<double> read_peaks(const PlanProblem& p, const Field& devices) {
 }
 
 }  // namespace
+
+const char* status_name(PlanStatus status) {
+  constexpr const char* kNames[] = {"planned", "infeasible", "nothing found"};
+  return kNames[static_cast<size_t>(status)];
+}
+
+std::string lines_of(const OrderedJson& document) {
+  std::string out = "{";
+  const char* comma = "";
+  for (const auto& [key, value] : document.items()) {
+    out += fmt::format("{}\n \"{}\": ", comma, key);
+    comma = ",";
+    if (!value.is_array() || value.empty() || !value[0].is_object()) {
+      out += line_of(value);
+      continue;
+    }
+    const char* separator = "[\n  ";
+    for (const OrderedJson& item : value) {
+      out += separator + line_of(item);
+      separator = ",\n  ";
+    }
+    out += "]";
+  }
+  return out + "\n}\n";
+}
+
+OrderedJson plan_json(const PlanProblem& p, const PlanAnswer& a,
+                      const PlannerOptions& o) {
+  OrderedJson all = {
+      {"berth_plan", kVersion},           {"name", p.name},
+      {"objective", model_name(p.model)}, {"rules", rules_of(p).name},
+      {"time_unit", p.time_unit},         {"status", status_name(a.status)},
+      {"certificate", certificate(p, a)}};
+  const bool planned = a.status == PlanStatus::kPlanned;
+  const bool bounded = a.bound.value > 0;
+  all["value"] = planned ? OrderedJson(a.value) : OrderedJson();
+  all["bound"] = bounded ? OrderedJson(a.bound.value) : OrderedJson();
+  all["gap"] = planned && bounded ? OrderedJson(a.gap()) : OrderedJson();
+  all["proof"] = a.bound.how;
+  all["source"] = a.source;
+  if (planned) all["start"] = start_json(a);
+  all["seconds"] = a.seconds;
+  all["moves"] = a.moves;
+  all["seed"] = o.seed;
+  all["candidates"] = candidates_json(a);
+  all["devices"] = devices_json(p, a);
+  if (p.model == PlanModel::kLoad && !a.evaluation.shared_busy.empty()) {
+    all["shared_links"] = a.evaluation.shared_busy;
+    if (!p.costs.shared_names.empty()) {
+      all["shared_names"] = p.costs.shared_names;
+    }
+  }
+  if (planned && p.model == PlanModel::kPipeline) {
+    all["pipeline"] = pipeline_json(p, a);
+  }
+  if (planned) {
+    all["ops"] = ops_json(p, a);
+    all["sequence"] = a.plan.sequence;
+    all["transfers"] = transfers_json(p, a);
+  }
+  if (a.conflict.any()) all["conflict"] = conflict_json(p, a.conflict);
+  if (!a.bound.witness.kind.empty()) {
+    all["witness"] = witness_json(a.bound.witness);
+  }
+  return all;
+}
 
 PlanFile read_plan(const PlanProblem& p, const std::string& text,
                    const std::string& file) {

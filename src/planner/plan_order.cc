@@ -1,7 +1,6 @@
 #include "planner/plan_order.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "simulate/timing_tables.h"
 

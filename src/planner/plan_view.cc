@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "place/device_table.h"
 #include "simulate/copy_route.h"
 
 namespace berth {

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cmath>
 #include <future>
-#include <limits>
 #include <utility>
 
 #include "base/core_set.h"

@@ -41,8 +41,7 @@ void check_sizes(const PlanProblem& p) {
     expect_size(p, "free flags", p.free_of_touch.size(),
                 p.costs.devices.size());
   }
-  expect_size(p, "values with bytes",
-              static_cast<size_t>(p.costs.bytes.num_items()), values);
+  expect_size(p, "values with bytes", p.costs.bytes.num_items(), values);
   if (p.costs.devices.empty() || p.costs.devices.size() > kMaxPlaceDevices) {
     fail(p, fmt::format("{} devices; expected 1 to {}", p.costs.devices.size(),
                         kMaxPlaceDevices));

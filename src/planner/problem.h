@@ -9,12 +9,11 @@
 #define BERTH_PLANNER_PROBLEM_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "place/costs.h"
-#include "place/device_table.h"
+#include "place/device_set.h"
 #include "simulate/step_model.h"
 
 namespace berth {

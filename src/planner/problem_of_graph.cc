@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/where.h"
 #include "berth/errors.h"
 #include "graph/variable_range.h"
 #include "place/disjoint_sets.h"
@@ -274,9 +273,7 @@ class Maker {
   void allow_arguments() {
     for (size_t a = 0; a < graph_.args.size(); ++a) {
       const int32_t d = argument_on(a);
-      if (d >= 0) {
-        p_.allowed[sets_.find(graph_.args[a])] = device_bit(d);
-      }
+      if (d >= 0) p_.allowed[sets_.find(graph_.args[a])] = device_bit(d);
     }
   }
 
@@ -353,9 +350,7 @@ class Maker {
     for (const Node& n : graph_.nodes) {
       for (const ValueRef& v : n.inputs) ++users[v.node];
     }
-    for (const ValueRef& v : graph_.outputs) {
-      ++users[v.node];
-    }
+    for (const ValueRef& v : graph_.outputs) ++users[v.node];
     const bool coarse = graph_.size() > kManyOps;
     for (int32_t i = 0; i < graph_.size(); ++i) {
       const Node& n = graph_[i];
@@ -368,9 +363,7 @@ class Maker {
       if (!fusible(n)) continue;
       for (const ValueRef& v : n.inputs) {
         const Node& from = graph_[v.node];
-        if (users[v.node] != 1 || !p_.takes_time(v.node)) {
-          continue;
-        }
+        if (users[v.node] != 1 || !p_.takes_time(v.node)) continue;
         const bool fuse =
             fusible(from) && from.outputs[0].shape == n.outputs[0].shape;
         if (fuse || (coarse && v == n.inputs[0])) join(i, v.node);

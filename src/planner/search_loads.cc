@@ -78,9 +78,7 @@ class Annealer {
 
  private:
   void rank_units() {
-    const auto work = [&](int32_t u) {
-      return p_.work[static_cast<size_t>(u) * p_.num_classes];
-    };
+    const auto work = [&](int32_t u) { return p_.work[u * p_.num_classes]; };
     by_work_.resize(units_);
     rank_.resize(units_);
     std::iota(by_work_.begin(), by_work_.end(), 0);
@@ -339,8 +337,7 @@ class StreamSearch {
     const double begin = stream_.spent();
     constexpr std::array<double, 5> kCaps = {0.06, 0, 0.12, 0.25, 0.5};
     const bool few = p_.num_units() <= kFewUnits;  // no clusters
-    const double cap =
-        few ? 0 : kCaps[static_cast<size_t>(round + number_) % kCaps.size()];
+    const double cap = few ? 0 : kCaps[(round + number_) % kCaps.size()];
     const Clusters clusters = cluster_units(p_, cap, stream_.random);
     const LoadProblem coarse = contract(p_, clusters.of_unit, clusters.count);
     LoadPlan plan{spread_out(coarse)};

@@ -82,10 +82,51 @@ class PipelineLayers {
     return time(0, begin, end, device) + time(1, begin, end, device);
   }
 
-  PlacePlan plan_of(const LayerCut& cut) const;
+  // The stage of every unit; then as many moves as are needed so that nothing
+  // reads what comes later on the way through the stages.
+  PlacePlan plan_of(const LayerCut& cut) const {
+    std::vector<int32_t> stage(units.num_units, -1);
+    for (size_t k = 0, s = 0; k < layer.size(); ++k) {
+      while (cut.ends[s] <= static_cast<int32_t>(k)) ++s;
+      stage[layer[k]] = static_cast<int32_t>(s);
+    }
+    for (int round = 0; round < 8; ++round) {
+      bool moved = false;
+      for (const int32_t i : units.order) {
+        if (!p.takes_time(i) || role[i] != MicroBatchRole::kEach) continue;
+        int32_t& s = stage[units.unit[i]];
+        const bool late = training && backward[i];
+        for (const int32_t b : units.before[i]) {
+          if (role[b] != MicroBatchRole::kEach) continue;
+          const int32_t from = stage[units.unit[b]];
+          if (late != (training && backward[b])) continue;
+          if (late ? s <= from : s >= from) continue;
+          s = from;
+          moved = true;
+        }
+      }
+      if (!moved) break;
+    }
+    std::vector<int32_t> device(stage.size(), -1);
+    for (const int32_t u : layer) device[u] = units.near(u, cut.on[stage[u]]);
+    const bool one = cut.on.size() == 1;
+    return plan_of(stage, device, one ? PipelineOrder::k1F1B : cut.order);
+  }
+
   // Per unit with ops: its stage and its device.
   PlacePlan plan_of(const std::vector<int32_t>& stage,
-                    std::vector<int32_t> device, PipelineOrder order) const;
+                    std::vector<int32_t> device, PipelineOrder order) const {
+    PlacePlan plan;
+    plan.order = order;
+    units.place_rest(device, device[layer[0]]);
+    for (int32_t i = 0; i < p.num_ops(); ++i) {
+      const int32_t s = stage[units.unit[i]] < 0 ? 0 : stage[units.unit[i]];
+      plan.device.push_back(device[units.unit[i]]);
+      plan.stage.push_back({s, training && backward[i]});
+    }
+    plan.sequence = order_of_ops(p);
+    return plan;
+  }
 
   const PlanProblem& p;
   const StepUnits& units;
@@ -102,160 +143,111 @@ class PipelineLayers {
   std::vector<double> crossing[2], crossing_bytes[2];
 
  private:
-  void find_layers();
-  void sum_times();
-  void sum_values();
-};
-
-void PipelineLayers::find_layers() {
-  training = std::ranges::count(p.backward, 1) > 0 ||
-             std::ranges::count(role, MicroBatchRole::kStep) > 0;
-  const LayerKeys keys =
-      layer_keys(units, training ? LayerOrder::kFolded : LayerOrder::kPlain);
-  backward = keys.backward;
-  std::vector<double> key(units.num_units, kInfinity);
-  for (int32_t u = 0; u < units.num_units; ++u) {
-    if (units.ops[u].empty()) continue;
-    layer.push_back(u);
-    // That of its gradients is a guess, and counts if it has nothing else.
-    double guess = kInfinity;
-    for (const int32_t i : units.ops[u]) {
-      double& least = backward[i] ? guess : key[u];
-      least = std::min(least, keys.key[i]);
-    }
-    if (std::isinf(key[u])) key[u] = guess;
-  }
-  std::ranges::stable_sort(layer, {}, [&](int32_t u) { return key[u]; });
-  place.assign(units.num_units, -1);
-  for (size_t k = 0; k < layer.size(); ++k) {
-    place[layer[k]] = static_cast<int32_t>(k);
-  }
-  for (auto at = layer.begin(); at != layer.end();) {
-    const auto end = std::find_if(
-        at, layer.end(), [&](int32_t u) { return key[u] != key[*at]; });
-    groups.add(std::span(at, end));
-    at = end;
-  }
-}
-
-void PipelineLayers::sum_times() {
-  for (std::vector<double>& sums : times) {
-    sums.assign((layer.size() + 1) * classes, 0);
-  }
-  held.assign(layer.size() + 1, 0);
-  for (size_t k = 0; k < layer.size(); ++k) {
-    for (size_t c = 0; c < classes; ++c) {
-      for (std::vector<double>& sums : times) {
-        sums[(k + 1) * classes + c] = sums[k * classes + c];
+  void find_layers() {
+    training = std::ranges::count(p.backward, 1) > 0 ||
+               std::ranges::count(role, MicroBatchRole::kStep) > 0;
+    const LayerKeys keys =
+        layer_keys(units, training ? LayerOrder::kFolded : LayerOrder::kPlain);
+    backward = keys.backward;
+    std::vector<double> key(units.num_units, kInfinity);
+    for (int32_t u = 0; u < units.num_units; ++u) {
+      if (units.ops[u].empty()) continue;
+      layer.push_back(u);
+      // That of its gradients is a guess, and counts if it has nothing else.
+      double guess = kInfinity;
+      for (const int32_t i : units.ops[u]) {
+        double& least = backward[i] ? guess : key[u];
+        least = std::min(least, keys.key[i]);
       }
-      for (const int32_t i : units.ops[layer[k]]) {
-        const int kind = role[i] != MicroBatchRole::kEach ? 2
-                         : training && backward[i]        ? 1
-                                                          : 0;
-        const double us = p.costs.times[i * classes + c].us;
-        if (std::isfinite(us)) times[kind][(k + 1) * classes + c] += us;
-      }
+      if (std::isinf(key[u])) key[u] = guess;
     }
-    held[k + 1] = held[k] + units.held_bytes[layer[k]];
+    std::ranges::stable_sort(layer, {}, [&](int32_t u) { return key[u]; });
+    place.assign(units.num_units, -1);
+    for (size_t k = 0; k < layer.size(); ++k) {
+      place[layer[k]] = static_cast<int32_t>(k);
+    }
+    for (auto at = layer.begin(); at != layer.end();) {
+      const auto end = std::find_if(
+          at, layer.end(), [&](int32_t u) { return key[u] != key[*at]; });
+      groups.add(std::span(at, end));
+      at = end;
+    }
   }
-}
 
-void PipelineLayers::sum_values() {
-  const SimulatedGraph& g = p.graph;
-  const std::vector<int32_t> renamed = renamed_values(g);
-  kept.assign(layer.size() + 1, 0);
-  std::vector<double> summed = kept;  // gradients
-  for (int b : {0, 1}) {
-    crossing[b].assign(layer.size() + 1, 0);
-    crossing_bytes[b].assign(layer.size() + 1, 0);
-  }
-  struct Reach {
-    int32_t least[2] = {INT32_MAX, INT32_MAX}, most[2] = {-1, -1};
-    bool late = false, summed = false;
-  };
-  std::vector<Reach> reach(renamed.size());
-  for (int32_t i = 0; i < p.num_ops(); ++i) {
-    for (const int32_t v : g.reads[i]) {
-      Reach& r = reach[renamed[v]];
-      if (role[i] == MicroBatchRole::kStep) r.summed = true;
-      const int32_t at = place[units.unit[i]];
-      if (!p.takes_time(i) || role[i] != MicroBatchRole::kEach) continue;
-      const int b = training && backward[i];
-      r.least[b] = std::min(r.least[b], at);
-      r.most[b] = std::max(r.most[b], at);
-      r.late |= b != 0;
+  void sum_times() {
+    for (std::vector<double>& sums : times) {
+      sums.assign((layer.size() + 1) * classes, 0);
+    }
+    held.assign(layer.size() + 1, 0);
+    for (size_t k = 0; k < layer.size(); ++k) {
+      for (size_t c = 0; c < classes; ++c) {
+        for (std::vector<double>& sums : times) {
+          sums[(k + 1) * classes + c] = sums[k * classes + c];
+        }
+        for (const int32_t i : units.ops[layer[k]]) {
+          const int kind = role[i] != MicroBatchRole::kEach ? 2
+                           : training && backward[i]        ? 1
+                                                            : 0;
+          const double us = p.costs.times[i * classes + c].us;
+          if (std::isfinite(us)) times[kind][(k + 1) * classes + c] += us;
+        }
+      }
+      held[k + 1] = held[k] + units.held_bytes[layer[k]];
     }
   }
-  for (int32_t v = 0; v < static_cast<int32_t>(reach.size()); ++v) {
-    const int32_t i = g.producer[v], at = place[units.unit[i]];
-    if (role[i] != MicroBatchRole::kEach || at < 0 || renamed[v] != v) continue;
-    const double bytes = p.costs.bytes.item(v);
-    const Reach& r = reach[v];
-    if (r.summed) summed[at + 1] += bytes;
-    if (g.everywhere[v]) continue;
-    const bool late = training && backward[i];
-    if (!late && r.late) kept[at + 1] += bytes;
-    const auto cross = [&](int b, int32_t from, int32_t to, double sign) {
-      if (from >= to) return;
-      crossing[b][from + 1] += sign, crossing[b][to + 1] -= sign;
-      crossing_bytes[b][from + 1] += sign * bytes;
-      crossing_bytes[b][to + 1] -= sign * bytes;
+
+  void sum_values() {
+    const SimulatedGraph& g = p.graph;
+    const std::vector<int32_t> renamed = renamed_values(g);
+    kept.assign(layer.size() + 1, 0);
+    std::vector<double> summed = kept;  // gradients
+    for (int b : {0, 1}) {
+      crossing[b].assign(layer.size() + 1, 0);
+      crossing_bytes[b].assign(layer.size() + 1, 0);
+    }
+    struct Reach {
+      int32_t least[2] = {INT32_MAX, INT32_MAX}, most[2] = {-1, -1};
+      bool late = false, summed = false;
     };
-    if (!late) cross(0, at, std::max(r.most[0], r.most[1]), 1);
-    if (late) cross(1, std::min(r.least[1], at), at, 1);
-  }
-  for (auto* sums : {&crossing[0], &crossing[1], &crossing_bytes[0],
-                     &crossing_bytes[1], &kept, &summed}) {
-    std::partial_sum(sums->begin(), sums->end(), sums->begin());
-  }
-  for (size_t k = 0; k < held.size(); ++k) held[k] += summed[k];
-}
-
-// The stage of every unit; then as many moves as are needed so that nothing
-// reads what comes later on the way through the stages.
-PlacePlan PipelineLayers::plan_of(const LayerCut& cut) const {
-  std::vector<int32_t> stage(units.num_units, -1);
-  for (size_t k = 0, s = 0; k < layer.size(); ++k) {
-    while (cut.ends[s] <= static_cast<int32_t>(k)) ++s;
-    stage[layer[k]] = static_cast<int32_t>(s);
-  }
-  for (int round = 0; round < 8; ++round) {
-    bool moved = false;
-    for (const int32_t i : units.order) {
-      if (!p.takes_time(i) || role[i] != MicroBatchRole::kEach) continue;
-      int32_t& s = stage[units.unit[i]];
-      const bool late = training && backward[i];
-      for (const int32_t b : units.before[i]) {
-        if (role[b] != MicroBatchRole::kEach) continue;
-        const int32_t from = stage[units.unit[b]];
-        if (late != (training && backward[b])) continue;
-        if (late ? s <= from : s >= from) continue;
-        s = from;
-        moved = true;
+    std::vector<Reach> reach(renamed.size());
+    for (int32_t i = 0; i < p.num_ops(); ++i) {
+      for (const int32_t v : g.reads[i]) {
+        Reach& r = reach[renamed[v]];
+        if (role[i] == MicroBatchRole::kStep) r.summed = true;
+        const int32_t at = place[units.unit[i]];
+        if (!p.takes_time(i) || role[i] != MicroBatchRole::kEach) continue;
+        const int b = training && backward[i];
+        r.least[b] = std::min(r.least[b], at);
+        r.most[b] = std::max(r.most[b], at);
+        r.late |= b != 0;
       }
     }
-    if (!moved) break;
+    for (int32_t v = 0; v < static_cast<int32_t>(reach.size()); ++v) {
+      const int32_t i = g.producer[v], at = place[units.unit[i]];
+      if (role[i] != MicroBatchRole::kEach || at < 0 || renamed[v] != v)
+        continue;
+      const double bytes = p.costs.bytes.item(v);
+      const Reach& r = reach[v];
+      if (r.summed) summed[at + 1] += bytes;
+      if (g.everywhere[v]) continue;
+      const bool late = training && backward[i];
+      if (!late && r.late) kept[at + 1] += bytes;
+      const auto cross = [&](int b, int32_t from, int32_t to, double sign) {
+        if (from >= to) return;
+        crossing[b][from + 1] += sign, crossing[b][to + 1] -= sign;
+        crossing_bytes[b][from + 1] += sign * bytes;
+        crossing_bytes[b][to + 1] -= sign * bytes;
+      };
+      if (!late) cross(0, at, std::max(r.most[0], r.most[1]), 1);
+      if (late) cross(1, std::min(r.least[1], at), at, 1);
+    }
+    for (auto* sums : {&crossing[0], &crossing[1], &crossing_bytes[0],
+                       &crossing_bytes[1], &kept, &summed}) {
+      std::partial_sum(sums->begin(), sums->end(), sums->begin());
+    }
+    for (size_t k = 0; k < held.size(); ++k) held[k] += summed[k];
   }
-  std::vector<int32_t> device(stage.size(), -1);
-  for (const int32_t u : layer) device[u] = units.near(u, cut.on[stage[u]]);
-  const bool one = cut.on.size() == 1;
-  return plan_of(stage, device, one ? PipelineOrder::k1F1B : cut.order);
-}
-
-PlacePlan PipelineLayers::plan_of(const std::vector<int32_t>& stage,
-                                  std::vector<int32_t> device,
-                                  PipelineOrder order) const {
-  PlacePlan plan;
-  plan.order = order;
-  units.place_rest(device, device[layer[0]]);
-  for (int32_t i = 0; i < p.num_ops(); ++i) {
-    const int32_t s = stage[units.unit[i]] < 0 ? 0 : stage[units.unit[i]];
-    plan.device.push_back(device[units.unit[i]]);
-    plan.stage.push_back({s, training && backward[i]});
-  }
-  plan.sequence = order_of_ops(p);
-  return plan;
-}
+};
 
 // Estimates values; one per stream.
 class PipelineTimer {

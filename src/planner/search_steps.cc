@@ -111,7 +111,6 @@ class StepSearch {
   }
 
   void make_lists(Stream& s) {
-    const std::vector<ListRule>& rules = list_rules();
     // List scheduling of many ops takes long and seldom keeps limits.
     const bool tries_first = units_.num_ops >= kLong && units_.limited;
     while (s.next_list < kListPlans) {
@@ -120,8 +119,9 @@ class StepSearch {
       // Each stream begins with a different one.
       const size_t k = s.next_list++;
       ListRule rule =
-          rules[(k + static_cast<size_t>(s.search.number())) % rules.size()];
-      if (k >= rules.size()) rule.noise = kNoise * s.search.random.uniform();
+          kListRules[(k + s.search.number()) % std::size(kListRules)];
+      if (k >= std::size(kListRules))
+        rule.noise = kNoise * s.search.random.uniform();
       if (rule.devices < units_.problem.num_devices()) {
         if (rule.devices == 0) rule.devices = most_devices();
         const PlacePlan& list = s.lists.run(rule, s.search.random);

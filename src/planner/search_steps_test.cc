@@ -297,7 +297,7 @@ TEST(ListScheduler, MakesPlansThatKeepMasksAndGroups) {
         r, {.steps = {.nodes = 40}, .groups = true, .masks = true});
     const StepUnits units(p);
     ListScheduler lists(units);
-    for (ListRule rule : list_rules()) {
+    for (ListRule rule : kListRules) {
       rule.noise = 0.4 * random.uniform();
       const PlacePlan& plan = lists.run(rule, random);
       EXPECT_EQ(evaluate(p, plan).violations, std::vector<std::string>());

@@ -43,21 +43,17 @@ class Question {
   }
 
   Changed run() {
+    const std::map<std::string, void (Question::*)()> apply = {
+        {"move", &Question::move},
+        {"link", &Question::link},
+        {"memory", &Question::memory},
+        {"device", &Question::speed},
+        {"remove", &Question::remove}};
     std::string verb;
     std::tie(verb, rest_) = first_word(text_);
-    if (verb == "move") {
-      move();
-    } else if (verb == "link") {
-      link();
-    } else if (verb == "memory") {
-      memory();
-    } else if (verb == "device") {
-      speed();
-    } else if (verb == "remove") {
-      remove();
-    } else {
-      fail("begins with none of these words");
-    }
+    const auto at = apply.find(verb);
+    if (at == apply.end()) fail("begins with none of these words");
+    (this->*at->second)();
     return std::move(c_);
   }
 
@@ -259,11 +255,10 @@ std::vector<std::string> causes_of(const PlanProblem& p, const PlanAnswer& a,
   const auto add_transfer = [&](const char* adverb, const PlannedTransfer& t) {
     causes.emplace_back(
         -t.time,
-        fmt::format(
-            "{}{} {} {} to {} ({})",
-            sized ? size_text(static_cast<double>(t.bytes)) + " of " : "value ",
-            value_name(p, t.value), adverb, sized ? "go" : "goes",
-            short_name(p, t.to), time_text(t.time, p.time_unit)));
+        fmt::format("{}{} {} {} to {} ({})",
+                    sized ? size_text(t.bytes) + " of " : "value ",
+                    value_name(p, t.value), adverb, sized ? "go" : "goes",
+                    short_name(p, t.to), time_text(t.time, p.time_unit)));
   };
   std::map<std::pair<int32_t, int32_t>, PlannedTransfer> was;  // value, to
   for (const PlannedTransfer& t :
@@ -316,9 +311,7 @@ WhatIf what_if(const PlanProblem& p, const PlanAnswer& a,
   const Evaluation is = evaluate(c.problem, c.plan);
   w.after = is.value;
   w.violations = is.violations;
-  if (std::isfinite(is.value)) {
-    w.causes = causes_of(p, a, c, is);
-  }
+  if (std::isfinite(is.value)) w.causes = causes_of(p, a, c, is);
   if (!c.note.empty()) w.causes.push_back(c.note);
   w.again = plan_placement(c.problem, options);
   return w;

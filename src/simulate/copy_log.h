@@ -13,14 +13,13 @@
 
 #include "simulate/pair_slots.h"
 #include "simulate/peak_bytes.h"
-#include "simulate/step_timer.h"
 #include "simulate/timing_tables.h"
 
 namespace berth {
 
 class CopyLog {
  public:
-  using Event = StepTimer::Event;
+  using Event = StepEvent;
 
   CopyLog(const TimingTables& tables, bool aliases)
       : t_(tables),

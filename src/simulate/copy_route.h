@@ -19,6 +19,15 @@ struct TimeSpan {
   double start_us = 0, end_us = 0;
 };
 
+// What a plan's order has between its ops: a copy of a value, or (to = -1) an
+// alias.
+struct StepEvent {
+  int32_t number;    // of the value, or of the alias node
+  int32_t to;        // device
+  int32_t position;  // in the sequence, before the op there
+  double start_us, end_us;
+};
+
 // What a copy occupies, for its whole time.
 class CopyRoute {
  public:
@@ -73,9 +82,7 @@ class CopyRoutes {
     if (copies_.size() > kMostInTable) return;
     const auto devices = static_cast<int32_t>(copies_.size());
     for (int32_t from = 0; from < devices; ++from) {
-      for (int32_t to = 0; to < devices; ++to) {
-        table_.push_back(make(from, to));
-      }
+      for (int32_t to = 0; to < devices; ++to) table_.push_back(make(from, to));
     }
   }
 
@@ -92,8 +99,7 @@ class CopyRoutes {
   static constexpr size_t kMostInTable = 128;
 
   CopyRoute make(int32_t from, int32_t to) const {
-    CopyRoute route(copies_[from], copies_[to],
-                    static_cast<int32_t>(copies_.size()), from, to);
+    CopyRoute route(copies_[from], copies_[to], copies_.size(), from, to);
     if (route.empty()) return route;
     for (const int32_t n : links_.between(from, to)) route.occupy(n);
     return route;

@@ -16,26 +16,6 @@ using Role = MicroBatchRole;
 // Nodes of an unrolled step: more would need too much time and memory.
 constexpr int64_t kMostCopies = 8'000'000;
 
-}  // namespace
-
-std::vector<MicroBatchRole> roles_of(const StepModel& p) {
-  std::vector<Role> role(p.num_ops(), Role::kEach);
-  for (const int32_t i : topological_order(p.graph)) {
-    const bool once = !p.once.empty() && p.once[i];
-    bool each = false, step = false;
-    for_each_before(p.graph, i, [&](int32_t b) {
-      each |= role[b] == Role::kEach;
-      step |= role[b] == Role::kStep;
-    });
-    role[i] = step || (once && each) ? Role::kStep
-              : once                 ? Role::kShared
-                                     : Role::kEach;
-  }
-  return role;
-}
-
-namespace {
-
 // Divides a plan into tasks; every stage returns what is wrong, or "".
 class ShapeMaker {
  public:
@@ -210,8 +190,7 @@ class Unroller {
     const int64_t at = static_cast<size_t>(i) * classes;
     const auto copy = [&](const auto& from, auto& to) {
       if (from.empty()) return;
-      to.insert(to.end(), from.begin() + at,
-                from.begin() + at + static_cast<int64_t>(classes));
+      to.insert(to.end(), from.begin() + at, from.begin() + at + classes);
     };
     copy(p_.costs.times, out_.costs.times);
     copy(p_.costs.workspace, out_.costs.workspace);
@@ -272,6 +251,22 @@ class Unroller {
 };
 
 }  // namespace
+
+std::vector<MicroBatchRole> roles_of(const StepModel& p) {
+  std::vector<Role> role(p.num_ops(), Role::kEach);
+  for (const int32_t i : topological_order(p.graph)) {
+    const bool once = !p.once.empty() && p.once[i];
+    bool each = false, step = false;
+    for_each_before(p.graph, i, [&](int32_t b) {
+      each |= role[b] == Role::kEach;
+      step |= role[b] == Role::kStep;
+    });
+    role[i] = step || (once && each) ? Role::kStep
+              : once                 ? Role::kShared
+                                     : Role::kEach;
+  }
+  return role;
+}
 
 UnrolledSteps unroll(const StepModel& p, const PlacePlan& plan,
                      const PipelineShape& shape) {

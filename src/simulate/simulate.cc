@@ -64,7 +64,7 @@ class Simulator {
     result_.copy_busy_us.assign(costs_.devices.size(), 0);
     result_.sent_bytes = 0;
     result_.transfers.clear();
-    for (const StepTimer::Event& e : events_) {
+    for (const StepEvent& e : events_) {
       if (e.to < 0) continue;
       const int64_t bytes = costs_.bytes.item(e.number);
       const ValueRef value = g_.value(e.number);
@@ -90,7 +90,7 @@ class Simulator {
         v = (*g_.graph)[v.node].inputs[0];
       }
       const int32_t number = g_.values.begin_of(v.node) + v.output;
-      for (const StepTimer::Event& e : events_) {
+      for (const StepEvent& e : events_) {
         if (e.number != number || e.to != plan.device[i]) continue;
         result_.start_us[i] = e.start_us;
         result_.end_us[i] = e.end_us;
@@ -104,7 +104,7 @@ class Simulator {
   BusLoop bus_;
   PeakBytes peak_;
   std::vector<TimeSpan> spans_;
-  std::vector<StepTimer::Event> events_;
+  std::vector<StepEvent> events_;
   Simulation result_;
 };
 

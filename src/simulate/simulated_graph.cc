@@ -51,8 +51,7 @@ int64_t bytes_behind(const Node& n) {
   if (!n.inputs.empty()) return bytes;  // a slice of a variable
   for (const OutSpec& s : n.outputs) {
     if (s.dtype != resource || s.variable == DType::kInvalid) continue;
-    bytes += std::max<int64_t>(s.shape.num_elements(), 0) *
-             static_cast<int64_t>(size_of(s.variable));
+    bytes += std::max<int64_t>(s.shape.num_elements(), 0) * size_of(s.variable);
   }
   return bytes;
 }
@@ -72,8 +71,7 @@ Rows<int32_t> inverse(const Rows<int32_t>& rows, int32_t num_items) {
   Rows<int32_t> inverse;
   const std::span<const int32_t> list(all);
   for (int32_t k = 0; k < num_items; ++k) {
-    inverse.add(list.subspan(static_cast<size_t>(end[k]),
-                             static_cast<size_t>(end[k + 1] - end[k])));
+    inverse.add(list.subspan(end[k], static_cast<size_t>(end[k + 1] - end[k])));
   }
   return inverse;
 }

@@ -44,9 +44,7 @@ struct StepModel {
   std::vector<uint8_t> free_of_touch;  // per device
 
   int32_t num_ops() const { return graph.num_nodes(); }
-  int32_t num_devices() const {
-    return static_cast<int32_t>(costs.devices.size());
-  }
+  int32_t num_devices() const { return costs.devices.size(); }
   bool takes_time(int32_t op) const {
     return graph.kind[op] == SimulatedGraph::Kind::kOp;
   }

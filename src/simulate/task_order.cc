@@ -24,9 +24,7 @@ class TaskOrder {
  public:
   TaskOrder(const PipelineLanes& lanes, int32_t micro_batches,
             PipelineOrder order)
-      : l_(lanes),
-        micro_batches_(micro_batches),
-        parts_(static_cast<int32_t>(lanes.any.size())) {
+      : l_(lanes), micro_batches_(micro_batches), parts_(lanes.any.size()) {
     int32_t last = -1;
     for (int32_t p = 0; p < parts_; ++p) {
       before_.push_back(last);
@@ -101,8 +99,7 @@ class TaskOrder {
     std::vector<PipelineTask> f = direction(lane, group, false);
     const std::vector<PipelineTask> b = direction(lane, group, true);
     const int32_t after = lanes - 1 - static_cast<int32_t>(position);
-    size_t first =
-        static_cast<size_t>(v == 1 ? after : 2 * after + (v - 1) * lanes);
+    size_t first = v == 1 ? after : 2 * after + (v - 1) * lanes;
     if (order == PipelineOrder::kGPipe) first = f.size();
     first = std::min(first, f.size());
     size_t done = 0;
@@ -110,8 +107,7 @@ class TaskOrder {
       lane.tasks.push_back(f[k]);
       if (k >= first && done < b.size()) lane.tasks.push_back(b[done++]);
     }
-    lane.tasks.insert(lane.tasks.end(), b.begin() + static_cast<int64_t>(done),
-                      b.end());
+    lane.tasks.insert(lane.tasks.end(), b.begin() + done, b.end());
   }
 
   const PipelineLanes& l_;
