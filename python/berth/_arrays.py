@@ -1,8 +1,10 @@
 """tf.TensorArray: tensors by number, written one by one."""
 from berth import _core
 from berth._function import NeedsValues, inside_function
+from berth._ops import fill, stack
+from berth._strings import _of_text_too
 from berth._structure import Composite
-from berth._tensor import AnyShape as TensorShape, TensorSpec, TypeSpec, as_dtype, convert_to_tensor, float32, refuse
+from berth._tensor import AnyShape as TensorShape, TensorSpec, TypeSpec, as_dtype, convert_to_tensor, float32, refuse, string
 
 __all__ = ["TensorArray", "TensorArraySpec"]
 
@@ -85,7 +87,7 @@ class TensorArray(Composite):
             shape = self.element_shape
             if shape is None or not shape.is_fully_defined():
                 raise _core.InvalidArgumentError(f"TensorArray: element {at} was not written")
-            value = _ops.zeros(shape, self.dtype)
+            value = _zeros(shape, self.dtype)
             if self._all[at] is _READ:
                 self._all[at] = value
         return value
@@ -96,26 +98,26 @@ class TensorArray(Composite):
     def stack(self, name=None):
         """All elements as one tensor [size, ...]."""
         if not self._all:
-            return _ops.zeros([0, *(self._shape or [])], self.dtype)
-        return _ops.stack(self._elements())
+            return _zeros([0, *(self._shape or [])], self.dtype)
+        return stack(self._elements())
 
     def concat(self, name=None):
         """All elements one after the other along their first axis."""
-        return _ops.concat(self._elements(), 0)
+        return _of_text_too(_ops.concat)(self._elements(), 0)
 
     def gather(self, indices, name=None):
         """The elements of these numbers as one tensor [n, ...]."""
-        return _ops.stack([self._element(int(i)) for i in convert_to_tensor(indices).numpy()])
+        return stack([self._element(int(i)) for i in convert_to_tensor(indices).numpy()])
 
     def unstack(self, value, name=None):
         """Sets the elements to the rows of a tensor [n, ...], and returns the array."""
         value = convert_to_tensor(value, None if hasattr(value, "dtype") else self.dtype)
-        rows = _ops.unstack(value)
+        rows = _of_text_too(_ops.unstack)(value)
         return self.scatter(range(len(rows)), rows)
 
     def scatter(self, indices, value, name=None):
         """Sets element indices[i] to value[i] for all i, and returns the array."""
-        rows = value if isinstance(value, list) else _ops.unstack(
+        rows = value if isinstance(value, list) else _of_text_too(_ops.unstack)(
             convert_to_tensor(value, None if hasattr(value, "dtype") else self.dtype))
         for i, row in zip(indices if isinstance(indices, range) else convert_to_tensor(indices).numpy(), rows):
             grows, self.dynamic_size = self.dynamic_size, self.dynamic_size or len(rows) > len(self._all) == 0
@@ -127,7 +129,7 @@ class TensorArray(Composite):
         """Sets element i to the next lengths[i] rows of value, and returns the array."""
         sizes = [int(n) for n in convert_to_tensor(lengths).numpy()]
         self._infers = self._infers and len(set(sizes)) < 2
-        return self.scatter(range(len(sizes)), list(_ops.split(value, sizes, axis=0)))
+        return self.scatter(range(len(sizes)), list(_of_text_too(_ops.split)(value, sizes, axis=0)))
 
     def identity(self):
         """The array itself."""
@@ -150,6 +152,10 @@ class TensorArray(Composite):
 
 
 _READ = object()
+
+
+def _zeros(shape, dtype):
+    return fill(shape, "") if dtype == string else _ops.zeros(shape, dtype)
 
 
 def _made(how, parts):

@@ -59,7 +59,8 @@ class ConcreteFunction:
                 if not isinstance(v, (str, bytes, type(None)))]
 
     name = property(lambda self: self._core.name(), doc="The name of the function.")
-    variables = property(lambda self: tuple(self._core.variables()), doc="The variables that it reads or writes.")
+    _own = None  # the variables of a function from a file, always the same objects
+    variables = property(lambda self: self._own or tuple(self._core.variables()), doc="The variables that it reads or writes.")
     captured_inputs = variables
 
     inference_fn = property(lambda self: self, doc="The function itself, without a gradient of its own.")

@@ -1,10 +1,11 @@
 """tf.io where values are Python's: examples, TFRecord files, file systems, rows of CSV."""
 import os
 import shutil
+from collections import namedtuple
 
 from berth import _core, _remote
 from berth._lazy import Lazy
-from berth._tensor import as_dtype, convert_to_tensor, float32, int64, refuse, string
+from berth._tensor import as_dtype, convert_to_tensor, float32, int32, int64, refuse, string
 
 
 class _Feature:
@@ -35,14 +36,57 @@ class VarLenFeature(_Feature):
 
 
 class RaggedFeature(_Feature):
-    """A list of any length: a RaggedTensor, of a single example a tensor [length]."""
+    """A list of any length: a RaggedTensor, of a single example a tensor [length].
 
-    def __init__(self, dtype, value_key=None, partitions=(), row_splits_dtype=None, validate=False):
-        refuse("RaggedFeature", value_key=value_key, partitions=partitions or None)
-        self.dtype = as_dtype(dtype)
+    value_key: the feature that has the values, the name where it is None. partitions divide the values into rows, the
+    outermost first, by other features (RowSplits, RowLengths, RowStarts, RowLimits, ValueRowIds) or by a UniformRowLength.
+    """
+
+    RowSplits = namedtuple("RowSplits", "key")
+    RowLengths = namedtuple("RowLengths", "key")
+    RowStarts = namedtuple("RowStarts", "key")
+    RowLimits = namedtuple("RowLimits", "key")
+    ValueRowIds = namedtuple("ValueRowIds", "key")
+    UniformRowLength = namedtuple("UniformRowLength", "length")
+
+    def __init__(self, dtype, value_key=None, partitions=(), row_splits_dtype=int32, validate=False):
+        self.dtype, self.value_key, self.validate = as_dtype(dtype), value_key, validate
+        self.partitions, self.row_splits_dtype = list(partitions), as_dtype(row_splits_dtype or int32)
+        for p in self.partitions:
+            if getattr(RaggedFeature, type(p).__name__, None) is not type(p):
+                raise TypeError(f"RaggedFeature: partitions has {p!r}; expected RaggedFeature.RowSplits, RowLengths, RowStarts, "
+                                "RowLimits, ValueRowIds or UniformRowLength")
 
     def _row(self):
         return ["ragged", self.dtype, [], None]
+
+    def _made(self, name, serialized, single):
+        from berth import ragged
+        key = name if self.value_key is None else self.value_key
+        keys = [p.key for p in self.partitions if hasattr(p, "key")]
+        found = _parsed(serialized, {**{k: RaggedFeature(int64) for k in keys}, key: RaggedFeature(self.dtype)}, single)
+        if single:
+            return self._divided(found, found[key])
+        rows = [self._divided({k: found[k][i] for k in keys}, found[key][i]) for i in range(serialized.shape[0])]
+        made = ragged.stack(rows) if self.partitions and rows else found[key]
+        for _ in () if rows else self.partitions:
+            made = ragged.RaggedTensor.from_row_splits(made, [0])
+        return made.with_row_splits_dtype(self.row_splits_dtype)
+
+    def _divided(self, found, value):
+        """The values of one message in the rows that the partitions say."""
+        from berth.ragged import RaggedTensor
+        for p in reversed(self.partitions):
+            if hasattr(p, "length") and not isinstance(value, RaggedTensor):
+                value = _core.ops.reshape(value, [-1, p.length, *value.shape[1:]])
+                continue
+            make = getattr(RaggedTensor, _MAKERS[type(p).__name__])
+            value = make(value, found[p.key] if hasattr(p, "key") else p.length)
+        return value.with_row_splits_dtype(self.row_splits_dtype) if isinstance(value, RaggedTensor) else value
+
+
+_MAKERS = {"RowSplits": "from_row_splits", "RowLengths": "from_row_lengths", "RowStarts": "from_row_starts",
+           "RowLimits": "from_row_limits", "ValueRowIds": "from_value_rowids", "UniformRowLength": "from_uniform_row_length"}
 
 
 class SparseFeature(_Feature):
@@ -52,7 +96,7 @@ class SparseFeature(_Feature):
         self.index_key, self.value_key, self.dtype, self.size = index_key, value_key, as_dtype(dtype), size
         self.already_sorted = already_sorted
 
-    def _made(self, serialized, single):
+    def _made(self, name, serialized, single):
         import numpy
         from berth.sparse import SparseTensor
         several = isinstance(self.index_key, (list, tuple))
@@ -104,10 +148,16 @@ def parse_single_example(serialized, features, example_names=None, name=None):
 
 
 def _parsed(serialized, features, single):
-    rows = [(name, *feature._row()) for name, feature in features.items() if not hasattr(feature, "_made")]
+    plain = {n: f for n, f in features.items() if not hasattr(f, "_made") or (
+        isinstance(f, RaggedFeature) and f.value_key is None and not f.partitions)}
+    rows = [(name, *feature._row()) for name, feature in plain.items()]
     values, lengths, splits = _core.parse_example(serialized, rows, single) if rows else ({}, {}, {})
     made = {name: _made(kind, values[name], lengths.get(name), splits.get(name), single) for name, kind, *_ in rows}
-    return {name: made[name] if name in made else feature._made(serialized, single) for name, feature in features.items()}
+    for name, feature in plain.items():
+        if isinstance(feature, RaggedFeature) and not single:
+            made[name] = made[name].with_row_splits_dtype(feature.row_splits_dtype)
+    return {name: made[name] if name in made else feature._made(name, serialized, single)
+            for name, feature in features.items()}
 
 
 def _made(kind, value, lengths, splits, single):
@@ -236,3 +286,11 @@ def match_filenames_once(pattern, name=None):
 
 
 gfile = Lazy("berth._gfile")
+
+
+def write_file(filename, contents, name=None):
+    """Writes a scalar string to a file, whole or not at all; its folders are made where they are not there."""
+    path = convert_to_tensor(filename, string)._array().item().decode() if not isinstance(filename, str) else filename
+    if os.path.dirname(path) and not _remote.is_url(path):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+    _core.ops.io.write_file(path, contents)

@@ -5,7 +5,7 @@ LATE = {
     "io": {
         "_io":
             "FixedLenFeature VarLenFeature RaggedFeature FixedLenSequenceFeature parse_example parse_single_example TFRecordOptions "
-            "TFRecordWriter decode_csv gfile SparseFeature match_filenames_once",
+            "TFRecordWriter decode_csv gfile SparseFeature match_filenames_once write_file",
         "_tensor_proto": "serialize_tensor parse_tensor",
         "_sparse_files": "serialize_sparse serialize_many_sparse deserialize_many_sparse",
         "_sequence_example": "parse_single_sequence_example parse_sequence_example decode_json_example",

@@ -4,6 +4,7 @@ import base64 as _base64
 from berth import _core
 from berth._lazy import Lazy
 from berth._not_tensors import NotATensor, refuse_kinds
+from berth._strings import _of_text_too
 from berth._tensor import as_dtype, convert_to_tensor, float32, int32, string
 
 _ops, _m = _core.ops, _core.ops.math
@@ -35,11 +36,11 @@ def dynamic_stitch(indices, data, name=None):
     refuse_kinds("dynamic_stitch", "a list of tensors", indices=indices, data=data)
     at = [convert_to_tensor(i).numpy() for i in indices]
     parts = [convert_to_tensor(d) for d in data]
-    flat = [_ops.reshape(d, [i.size, *d.shape.as_list()[i.ndim:]]) for i, d in zip(at, parts)]
+    flat = [_of_text_too(_ops.reshape)(d, [i.size, *d.shape.as_list()[i.ndim:]]) for i, d in zip(at, parts)]
     places = _np.concatenate([i.ravel() for i in at])
     last = _np.zeros(int(places.max()) + 1 if places.size else 0, "int64")
     last[places] = _np.arange(places.size)
-    return _ops.gather(_ops.concat(flat, 0), last)
+    return _of_text_too(_ops.gather)(_of_text_too(_ops.concat)(flat, 0), last)
 
 
 parallel_stack = _ops.stack
@@ -84,8 +85,9 @@ def reverse_sequence(input, seq_lengths, seq_axis=None, batch_axis=None, name=No
         row[:n] = row[:n][::-1]
     rest = [a for a in range(len(x.shape)) if a not in (batch, seq_axis)]
     perm = [batch, seq_axis, *rest]
-    out = _ops.gather(_ops.transpose(x, perm), order, axis=1, batch_dims=1)
-    return _ops.transpose(out, _np.argsort(perm).tolist())
+    transpose = _of_text_too(_ops.transpose)
+    out = _of_text_too(_ops.gather)(transpose(x, perm), order, axis=1, batch_dims=1)
+    return transpose(out, _np.argsort(perm).tolist())
 
 
 # tf.math

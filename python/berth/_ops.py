@@ -174,6 +174,15 @@ def range(start, limit=None, delta=1, dtype=None, name=None):
 def pad(tensor, paddings, mode="CONSTANT", constant_values=0, name=None):
     """A tensor with paddings[i] = (before, after) more along axis i: constant_values, or "REFLECT" or "SYMMETRIC" ones."""
     flat = [int(v) for pair in convert_to_tensor(paddings).numpy() for v in pair]
+    if isinstance(constant_values, (str, bytes)) or getattr(constant_values, "dtype", None) == string:
+        from berth._strings import by_number
+        return by_number(lambda x, number: _ops.pad(x, flat, mode=mode, constant_values=int(number)),
+                         convert_to_tensor(tensor), convert_to_tensor(constant_values))
+    if isinstance(constant_values, (str, bytes)) or getattr(constant_values, "dtype", None) == string:
+        import numpy
+        constant = convert_to_tensor(constant_values)._array().item()
+        return convert_to_tensor(numpy.pad(convert_to_tensor(tensor)._array(), numpy.reshape(flat, [-1, 2]),
+                                           constant_values=constant) if mode.upper() == "CONSTANT" else None)
     return _ops.pad(tensor, flat, mode=mode, constant_values=constant_values)
 
 
@@ -345,10 +354,12 @@ def print(*inputs, output_stream=None, summarize=None, sep=" ", end="\n", name=N
 def _shown(value, most):
     """A value as tf.print writes it: "[1 2 3]", "0.5", "1"."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{k!r}: {_shown(v, most)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{k!r}: {_shown_inside(v, most)}" for k, v in value.items()) + "}"
     if isinstance(value, (list, tuple)):
-        inner = ", ".join(_shown(v, most) for v in value)
-        return f"[{inner}]" if isinstance(value, list) else f"({inner})"
+        inner = [_shown_inside(v, most) for v in value]
+        if hasattr(value, "_fields"):
+            return f"{type(value).__name__}({', '.join(map('='.join, zip(value._fields, inner)))})"
+        return f"[{', '.join(inner)}]" if isinstance(value, list) else f"({', '.join(inner)}{',' * (len(inner) == 1)})"
     if not hasattr(value, "_array"):
         return str(value)
     array = value._array()
@@ -358,6 +369,10 @@ def _shown(value, most):
     few = array.size and max(array.shape) <= 2 * edge
     return _np.array2string(array, edgeitems=edge, threshold=array.size if few else 0, separator=" ",
                             max_line_width=10**9, formatter={"all": _number}).replace("\n\n", "\n")
+
+
+def _shown_inside(value, most):
+    return repr(value) if isinstance(value, str) else _shown(value, most)
 
 
 def _number(v):

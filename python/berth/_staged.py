@@ -103,12 +103,22 @@ def _show(form):
     return "a tensor" if form is LEAF else f"a structure {form}"
 
 
+def _without_text(leaves):
+    without_text([v for v in leaves if not _is_number(v)])
+
+
+def _is_text(form):
+    return isinstance(form, Fixed) and isinstance(form.value, (str, bytes))
+
+
 def _check_form(a, b, name, where):
     for form in (a, b):
         if isinstance(form, Made) and form.key[0] == "array":
             TensorArray.staged(form)
     if _same_form(a, b):
         return
+    if _is_text(a) and _is_text(b):
+        raise NeedsValues(f"'{name}' is text that depends on a tensor")
     if name.startswith("retval_") or name.startswith("do_return"):
         raise ValueError(f"a value is returned {where[0 if a is LEAF else 1]}, and not "
                          f"{where[1 if a is LEAF else 0]}: return in both, or after them")
@@ -151,6 +161,7 @@ def if_stmt(cond, body, orelse, get, set, names, nouts):
                 set(start)
                 block()
                 leaves, forms = _flat(get()[:nouts])
+                _without_text(leaves)
                 kept.append((leaves, forms))
                 if len(kept) == 2:
                     wanted = _joint_branches(*kept, names)
@@ -336,6 +347,8 @@ def _loop(test, body, get, set, names, limit, opts):
             body()
             state = get()
             for i, form in enumerate(forms):
+                if isinstance(form, Fixed):
+                    _without_text(flatten(state[i], _is_leaf)[0])
                 if isinstance(form, Fixed) and _missing(form.value) and not _missing(state[i]):
                     raise _Again((i, _zeros_of(state[i], names[i])))
             after, now = _flat(state)

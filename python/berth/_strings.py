@@ -51,7 +51,7 @@ def unicode_decode(input, input_encoding, errors="replace", replacement_char=655
 
 
 _MOVE = """expand_dims concat transpose reverse tile repeat boolean_mask squeeze reshape slice split broadcast_to
-where gather_nd roll pad ensure_shape""".split()
+where gather_nd roll pad ensure_shape strided_slice""".split()
 
 
 def format(template, inputs, placeholder="{}", summarize=3, name=None):

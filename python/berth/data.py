@@ -251,7 +251,8 @@ class Dataset(_NotATensor):
         handle = self.__berth__.rejection_resample(
             self._on_elements(class_func), [float(p) for p in target_dist],
             [float(p) for p in initial_dist or []], seed)
-        return Dataset(handle, (flatten(0)[1], self._form))
+        out, dtype = Dataset(handle, (flatten(0)[1], self._form)), self.map(class_func).element_spec.dtype
+        return out if dtype == _core.int64 else out.map(lambda c, element: (_core.ops.math.cast(c, dtype), element))
 
     def rebatch(self, batch_size, drop_remainder=False, name=None):
         """Batches of another size of the same rows."""

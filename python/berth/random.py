@@ -4,11 +4,13 @@ import functools as _functools
 from berth import _core as _core
 from berth._core import set_seed
 from berth._lazy import Names
+from berth._strings import _of_text_too as _text_too
 
 _under = _core.ops.random
 for _name in dir(_under):
     if not _name.startswith("_"):
         globals()[_name] = getattr(_under, _name)
+shuffle = _text_too(shuffle)  # noqa: F821  of _under
 _HALVES = {_core.float16: 10, _core.bfloat16: 7}  # bits of a fraction
 _FORMS = {"normal": "shape mean stddev dtype seed", "uniform": "shape minval maxval dtype seed",
           "truncated_normal": "shape mean stddev dtype seed", "stateless_normal": "shape seed mean stddev dtype",

@@ -38,7 +38,12 @@ def save(obj, export_dir, signatures=None, options=None):
     variables = [] if model else variables_in(obj)
     listed = {}
     signed = _signatures(obj, signatures, model)
+    written = {}  # the entries of a function that has several names
     for name, function in _functions(obj, signed):
+        if id(function) in written:
+            listed[name] = listed[written[id(function)]]
+            continue
+        written[id(function)] = name
         traces = [function] if isinstance(function, _concrete.ConcreteFunction) else _traces(function)
         traces = [t for c in traces for t in (c.by_rank() if isinstance(c, _concrete.Untraced) else [c])]
         for i, concrete in enumerate(traces):
@@ -59,7 +64,34 @@ def save(obj, export_dir, signatures=None, options=None):
     with open(os.path.join(folder, _LIST), "w") as out:
         json.dump({"functions": listed, "model": model, "signatures": {
             name: _argument_names(function) for name, function in signed.items()}, "variables": [
-            (path, v.dtype.name, v.trainable) for path, v in variables]}, out)
+            (path, v.dtype.name, v.trainable) for path, v in variables], "held": _held(
+                obj, {id(v): path for path, v in variables}, frozenset())}, out)
+
+
+def _held(value, paths, above):
+    """How an object holds variables: the path of one, [kind, {name: part}] of what holds others, None of all else."""
+    if id(value) in paths:
+        return paths[id(value)]
+    kind = next((k for k, t in (("list", list), ("tuple", tuple), ("dict", dict), ("module", Module)) if isinstance(value, t)), None)
+    if kind is None or id(value) in above:
+        return None
+    items = vars(value).items() if kind == "module" else value.items() if kind == "dict" else enumerate(value)
+    parts = {str(name): _held(v, paths, above | {id(value)}) for name, v in items}
+    found = {name: part for name, part in parts.items() if part is not None}
+    return [kind, parts if kind in ("list", "tuple") else found] if found else None
+
+
+def _built(part, variables):
+    """What _held() described, of loaded variables by path."""
+    if not isinstance(part, list):
+        return variables.get(part)
+    kind, parts = part
+    made = {name: _built(p, variables) for name, p in parts.items()}
+    if kind == "module":
+        module = Module()
+        vars(module).update(made)
+        return module
+    return made if kind == "dict" else tuple(made.values()) if kind == "tuple" else list(made.values())
 
 
 def _written(concrete, path, variables):
@@ -159,14 +191,17 @@ def load(export_dir, tags=None, options=None):
     if kept.get("variables"):
         import numpy
         values = numpy.load(os.path.join(folder, _VALUES))
-        for path, dtype, trainable in kept["variables"]:
+        made = {path: shared[path] if path in shared else Variable(
+            convert_to_tensor(values[path], as_dtype(dtype)), trainable=trainable) for path, dtype, trainable in kept["variables"]}
+        for name, part in (kept.get("held") or [None, {}])[1].items():
+            vars(loaded).setdefault(name, _built(part, made))
+        for path, v in made.items():  # of objects of other kinds, and of files of before
             *parts, name = path.split("/")
             holder = loaded
             for part in parts:
-                holder = vars(holder).setdefault(part, Module(part))
-            if name not in vars(holder):
-                setattr(holder, name, shared[path] if path in shared else Variable(
-                    convert_to_tensor(values[path], as_dtype(dtype)), trainable=trainable))
+                holder = vars(holder).setdefault(part, Module()) if isinstance(holder, Module) else None
+            if isinstance(holder, Module):
+                vars(holder).setdefault(name, v)
     return loaded
 
 
@@ -175,6 +210,7 @@ def _trace_of(folder, entry, shared):
     entry = entry if isinstance(entry, dict) else {"file": entry, "form": None, "variables": []}
     trace = _concrete.load(os.path.join(folder, entry["file"]), entry["form"])
     trace._take(entry.get("arguments"))
+    trace._own = trace.variables
     trace.pairs = [(shared[path], own) for path, own in zip(entry["variables"], trace.variables)
                    if path is not None and shared.setdefault(path, own) is not own]
     return trace

@@ -52,6 +52,12 @@ _MENDED = {
     # Files of URLs were TensorFlow's alone.
     "keras.src.utils.module_utils": (
         'gfile = LazyModule("tensorflow.io.gfile", pip_name="tensorflow")', 'gfile = LazyModule("berth._gfile", pip_name="berth")'),
+    "keras.src.export.tfsm_layer": (  # folders of Berth are read as such
+        '        if backend.backend() != "tensorflow":\n',
+        '        global tf\n'
+        '        if backend.backend() == "berth":\n'
+        "            import berth as tf\n"
+        '        elif backend.backend() != "tensorflow":\n'),
     # A weight for each example is one for all of its losses, whatever their rank.
     "keras.src.losses.loss": (
         "        values = values * sample_weight\n",

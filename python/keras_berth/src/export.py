@@ -1,10 +1,93 @@
-"""model.export(): the formats of other runtimes are not written yet."""
+"""model.export() and keras.export.ExportArchive: endpoints in a folder of berth.saved_model, which its load() reads."""
+import berth
+from berth import saved_model
+from keras.src import backend, layers, tree
+from keras.src.export.export_utils import make_input_spec
+from keras.src.utils import io_utils
 
 
 class BerthExportArchive:
-    """Stands where Keras looks for its archive of a SavedModel."""
+    """Collects functions, the endpoints, and the variables beside them (keras.export.ExportArchive).
+
+    The folder is Berth's own, not TensorFlow's protocol buffers: berth.saved_model.load() gives an object that has each
+    endpoint as a function and as a signature, the first also as "serving_default". TensorFlow Serving does not read it.
+    """
 
     def __init__(self):
-        raise NotImplementedError(
-            "`export_saved_model` only currently supports the tensorflow, jax and torch backends. Berth does not write SavedModels yet; model.save('m.keras') keeps the model for Keras on "
-            "any backend, and tf.function(model).get_concrete_function(...).save(path) a graph for `berth run`")
+        self._kept = berth.Module("archive")
+        self._endpoints, self._specs, self._tracked = {}, {}, []
+
+    variables = property(lambda self: [v for layer in self._tracked for v in layer.variables])
+    trainable_variables = property(lambda self: [v for layer in self._tracked for v in layer.trainable_variables])
+    non_trainable_variables = property(lambda self: [v for layer in self._tracked for v in layer.non_trainable_variables])
+
+    def track(self, resource):
+        """Keeps the variables of a layer or model that is built, or a tf.Module; ValueError of anything else."""
+        if isinstance(resource, berth.Module):
+            return setattr(self._kept, f"tracked_{len(vars(self._kept))}", resource)
+        if not isinstance(resource, layers.Layer):
+            raise ValueError("Invalid resource type. Expected a Keras `Layer` or `Model` or a "
+                             f"TensorFlow `Trackable`, a tf.Module. Received object {resource} of type '{type(resource)}'.")
+        if not resource.built:
+            raise ValueError("The layer provided has not yet been built. It must be built before export.")
+        self._tracked.append(resource)
+
+    def add_endpoint(self, name, fn, input_signature=None, **kwargs):
+        """Adds a function under a name, and returns it as a tf.function.
+
+        input_signature: InputSpecs, TensorSpecs, KerasTensors or tensors, one or a structure for each argument; without it
+        fn must be a tf.function that was called.
+        """
+        if name in self._endpoints:
+            raise ValueError(f"Endpoint name '{name}' is already taken.")
+        if kwargs:
+            raise ValueError(f"'jax2tf_kwargs' and 'is_static' are only supported with the jax backend; got {sorted(kwargs)}")
+        if input_signature is None:
+            if not hasattr(fn, "concrete_functions"):
+                raise ValueError("If the `fn` argument provided is not a `tf.function`, you must provide an `input_signature` "
+                                 "argument to specify the shape and dtype of the function arguments.")
+            if not fn.concrete_functions():
+                raise ValueError(f"The provided tf.function '{fn}' has never been called. Call it, or pass `input_signature`.")
+        else:
+            self._specs[name] = tree.map_structure(_spec, list(input_signature))
+            fn = berth.function(fn, input_signature=self._specs[name], autograph=False)
+        self._endpoints[name] = fn
+        return fn
+
+    def track_and_add_endpoint(self, name, resource, input_signature, **kwargs):
+        """Keeps the variables of a layer or model, and adds its call under a name."""
+        self.track(resource)
+        return self.add_endpoint(name, resource.__call__, input_signature, **kwargs)
+
+    def add_variable_collection(self, name, variables):
+        """Keeps variables as the attribute `name` of what will be loaded; ValueError of what is not a list of variables."""
+        if not isinstance(variables, (list, tuple, set)):
+            raise ValueError(f"Expected `variables` to be a list/tuple/set. Received instead object of type '{type(variables)}'.")
+        if not all(isinstance(v, (berth.Variable, backend.Variable)) for v in variables):
+            raise ValueError("Expected all elements in `variables` to be `tf.Variable` instances. Found instead the following "
+                             f"types: {list({type(v) for v in variables})}")
+        setattr(self._kept, name, _values(variables))
+
+    def write_out(self, filepath, options=None, verbose=True):
+        """Writes the folder; ValueError where there is no endpoint."""
+        if not self._endpoints:
+            raise ValueError("No endpoints have been set yet. Call add_endpoint().")
+        self._kept.kept_variables = _values(self.variables)
+        first = next(iter(self._endpoints.values()))
+        saved_model.save(self._kept, str(filepath), {**self._endpoints, **(
+            {} if "serving_default" in self._endpoints else {"serving_default": first})}, options)
+        if verbose:
+            said = "\n\n".join(f"* Endpoint '{name}'\n    {self._specs.get(name, 'as it was called')}" for name in self._endpoints)
+            io_utils.print_msg(f"Saved artifact at '{filepath}', a folder of Berth that tf.saved_model.load() of Berth reads. "
+                               f"The following endpoints are available:\n\n{said}")
+
+
+def _values(variables):
+    return [v.value if isinstance(v, backend.Variable) else v for v in variables]
+
+
+def _spec(x):
+    if isinstance(x, berth.TensorSpec):
+        return x
+    x = make_input_spec(x)
+    return berth.TensorSpec(x.shape, x.dtype, x.name)
