@@ -178,11 +178,6 @@ def pad(tensor, paddings, mode="CONSTANT", constant_values=0, name=None):
         from berth._strings import by_number
         return by_number(lambda x, number: _ops.pad(x, flat, mode=mode, constant_values=int(number)),
                          convert_to_tensor(tensor), convert_to_tensor(constant_values))
-    if isinstance(constant_values, (str, bytes)) or getattr(constant_values, "dtype", None) == string:
-        import numpy
-        constant = convert_to_tensor(constant_values)._array().item()
-        return convert_to_tensor(numpy.pad(convert_to_tensor(tensor)._array(), numpy.reshape(flat, [-1, 2]),
-                                           constant_values=constant) if mode.upper() == "CONSTANT" else None)
     return _ops.pad(tensor, flat, mode=mode, constant_values=constant_values)
 
 
