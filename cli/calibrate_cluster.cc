@@ -35,10 +35,8 @@ void print_rates(const cluster::Member& member, const TaskRates& rates) {
   fmt::print("{:<14} {:<14} {:>10} {:>12}  {}\n", "from", "to", "GB/s",
              "latency us", "origin");
   for (const TaskRates::Pair& p : rates.links) {
-    fmt::print("{:<14} {:<14} {:>10.2f} {:>12.1f}  {}\n",
-               ranks[static_cast<size_t>(p.from)].str(),
-               ranks[static_cast<size_t>(p.to)].str(),
-               p.cost.bytes_per_us * 1e-3, p.cost.latency_us,
+    fmt::print("{:<14} {:<14} {:>10.2f} {:>12.1f}  {}\n", ranks[p.from].str(),
+               ranks[p.to].str(), p.cost.bytes_per_us * 1e-3, p.cost.latency_us,
                origin_name(p.cost.origin));
   }
   const auto print_sum = [](const char* what, const distribute::SumRate& r) {

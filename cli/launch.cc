@@ -78,9 +78,7 @@ class Launcher {
   int run() {
     raise_limit_of_files(all_.size());
     begin_ = LaunchClock::now();
-    if (!plan_.cores_note.empty() && o_.cores == "even") {
-      say(plan_.cores_note);
-    }
+    if (!plan_.cores_note.empty() && o_.cores == "even") say(plan_.cores_note);
     try {
       for (Running& r : all_) start(r);
     } catch (...) {
@@ -188,9 +186,7 @@ class Launcher {
       if (t && (!next || *t < *next)) next = t;
     };
     sooner(ask_at_);
-    for (const Running& r : all_) {
-      sooner(r.open() ? r.drain_till : r.start_at);
-    }
+    for (const Running& r : all_) sooner(r.open() ? r.drain_till : r.start_at);
     if (!next) return -1;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(
         *next - LaunchClock::now());

@@ -54,8 +54,7 @@ void append_devices(const PlanProblem& p, const PlanAnswer& a,
   const auto to = std::back_inserter(*out);
   std::vector<int32_t> ops(p.costs.devices.size(), 0);
   for (int32_t i = 0; i < p.num_ops(); ++i) {
-    ops[static_cast<size_t>(a.plan.device[static_cast<size_t>(i)])] +=
-        p.takes_time(i);
+    ops[a.plan.device[static_cast<size_t>(i)]] += p.takes_time(i);
   }
   fmt::format_to(to, "{:<14} {:>6} {:>10} {:>6} {:>10}  {}\n", "device", "ops",
                  "busy", "share", "copies in", "peak memory");

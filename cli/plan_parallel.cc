@@ -21,8 +21,7 @@ constexpr size_t kMostDevices = 1024;
 std::vector<std::string> devices_to_use(const Machine& machine) {
   std::vector<std::string> all, accelerators;
   for (const DeviceCost& d : machine.devices) {
-    const auto& type =
-        machine.classes[static_cast<size_t>(d.device_class)].type;
+    const auto& type = machine.classes[d.device_class].type;
     all.push_back(d.name);
     if (type != "CPU") accelerators.push_back(d.name);
   }

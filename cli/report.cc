@@ -7,7 +7,6 @@
 #include <string>
 
 #include "base/bytes_text.h"
-#include "berth/errors.h"
 #include "cli/commands.h"
 #include "cli/place_output.h"
 #include "io/atomic_file.h"

@@ -6,7 +6,6 @@
 #include <sstream>
 #include <string>
 
-#include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "berth/ops/random.h"

@@ -172,9 +172,7 @@ void ThreadPool::join() {
     return (pending.load(std::memory_order_acquire) & ~kCallerSleeps) == 0;
   };
   if (done()) return;
-  if (options_.spin_us > 0 && spin_until(options_.spin_us, done)) {
-    return;
-  }
+  if (options_.spin_us > 0 && spin_until(options_.spin_us, done)) return;
   uint32_t seen = pending.fetch_or(kCallerSleeps, std::memory_order_acq_rel) |
                   kCallerSleeps;
   while (seen != kCallerSleeps) {
@@ -204,9 +202,7 @@ void ThreadPool::wait_for_work() {
                claim_.value.load(std::memory_order_seq_cst)) != 0 ||
            stop_.load(std::memory_order_relaxed);
   };
-  if (options_.spin_us > 0 && spin_until(options_.spin_us, ready)) {
-    return;
-  }
+  if (options_.spin_us > 0 && spin_until(options_.spin_us, ready)) return;
   sleepers_.value.fetch_add(1, std::memory_order_seq_cst);
   const uint32_t seen = wake_.value.load(std::memory_order_seq_cst);
   // A worker never leaves its loop for good while chunks are open, and a

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/immortal.h"
-#include "berth/errors.h"
 
 namespace berth {
 

@@ -1,7 +1,5 @@
 #include "base/vertex_folder.h"
 
-#include "base/environment.h"
-
 namespace berth {
 
 std::string or_vertex_folder(const std::string& given, const char* variable) {

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "berth/errors.h"
 #include "cluster/checks.h"
 #include "cluster/variables.h"
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "berth/errors.h"
 #include "cluster/checks.h"
 #include "cluster/node_list.h"
 #include "cluster/variables.h"
@@ -102,8 +101,7 @@ Step read_step(const Variables& v, const std::vector<int>& tasks_per_node,
   step.host = found != step.hosts.end()
                   ? static_cast<int>(found - step.hosts.begin())
                   : v.number("SLURM_NODEID", 0, hosts - 1, site);
-  step.local = v.number("SLURM_LOCALID", 0,
-                        step.tasks[static_cast<size_t>(step.host)] - 1, site);
+  step.local = v.number("SLURM_LOCALID", 0, step.tasks[step.host] - 1, site);
   return step;
 }
 

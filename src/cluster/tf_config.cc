@@ -7,7 +7,6 @@
 #include <set>
 
 #include "base/immortal.h"
-#include "berth/errors.h"
 #include "cluster/checks.h"
 #include "cluster/variables.h"
 

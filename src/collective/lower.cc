@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 
-#include "berth/errors.h"
 #include "collective/device_allreduce.h"
 #include "collective/shared_memory.h"
 #include "collective/task_buckets.h"
@@ -211,9 +210,7 @@ class Packer {
 // Adds pieces within one memory, on the device of the first piece.
 void add_within_memories(Emit& emit, AllReduceRequest& r) {
   std::map<std::string, std::vector<Addend>> memories;
-  for (const Addend& p : r.pieces) {
-    memories[memory_of(p.device)].push_back(p);
-  }
+  for (const Addend& p : r.pieces) memories[memory_of(p.device)].push_back(p);
   std::vector<Addend> left;
   for (auto& [memory, pieces] : memories) {
     const DeviceId device = pieces[0].device;

@@ -60,8 +60,7 @@ std::vector<std::vector<ItemRange>> cut_evenly(
         end = std::clamp(cut, begin, n);
       }
       if (end > begin) {
-        ranges[static_cast<size_t>(device)].push_back(
-            {static_cast<int>(i), begin, end - begin});
+        ranges[device].push_back({static_cast<int>(i), begin, end - begin});
       }
       begin = end;
       if (begin < n) ++device;

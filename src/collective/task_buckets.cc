@@ -6,7 +6,6 @@
 #include <map>
 #include <tuple>
 
-#include "berth/errors.h"
 #include "collective/emit.h"
 #include "device/device_manager.h"
 #include "tensor/tensor_impl.h"
@@ -234,9 +233,7 @@ class TaskLowering {
 
   std::vector<Addend> parts_of(int32_t i) {
     std::vector<Addend> parts;
-    for (const ValueRef& v : node(i).inputs) {
-      parts.emplace_back().value = v;
-    }
+    for (const ValueRef& v : node(i).inputs) parts.emplace_back().value = v;
     return parts;
   }
 

@@ -66,9 +66,7 @@ class RepeatNode : public Selection<RepeatNode> {
     if (n == 0 || count_ == 0) return 0;
     if (n < 0) return n;
     int64_t all = 0;
-    if (count_ < 0 || __builtin_mul_overflow(n, count_, &all)) {
-      return kInfinite;
-    }
+    if (count_ < 0 || __builtin_mul_overflow(n, count_, &all)) return kInfinite;
     return all;
   }
 

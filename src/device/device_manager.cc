@@ -157,8 +157,7 @@ void DeviceManager::add_remote(std::vector<std::unique_ptr<Device>> devices) {
   for (auto& device : devices) {
     Device* d = device.get();
     add(std::move(device));
-    position_[static_cast<size_t>(d->slot())] =
-        static_cast<int>(preferred_.size());
+    position_[d->slot()] = static_cast<int>(preferred_.size());
     preferred_names_.push_back(&d->name());
     preferred_.push_back(d);
   }

@@ -154,9 +154,7 @@ struct Parser {
       device(f[1], f.size() == 3 ? std::optional(f[2]) : std::nullopt);
     } else if (f.size() <= 2 && is_identifier(key) && key != "job" &&
                key != "replica" && key != "task" && key != "device") {
-      if (upper(key) != "CPU" && upper(key) != "GPU") {
-        unknown_type(key, p);
-      }
+      if (upper(key) != "CPU" && upper(key) != "GPU") unknown_type(key, p);
       device(key, f.size() == 2 ? std::optional(f[1]) : std::nullopt);
     } else {
       malformed(text, fmt::format("part '{}' has no meaning", p));

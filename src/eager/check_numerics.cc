@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/checksum.h"
-#include "base/diagnostics.h"
 #include "berth/errors.h"
 #include "op/device_scope.h"
 #include "op/dispatcher.h"

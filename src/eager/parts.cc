@@ -67,12 +67,8 @@ struct Cut {
       views[at].data = static_cast<std::byte*>(whole.data) +
                        static_cast<size_t>(cut.offset) * size_of(whole.dtype);
     };
-    for (int i = 0; i < call.num_in; ++i) {
-      set(i, call.in[i], split.inputs[i]);
-    }
-    for (int o = 0; o < call.num_out; ++o) {
-      set(call.num_in + o, call.out[o], 0);
-    }
+    for (int i = 0; i < call.num_in; ++i) set(i, call.in[i], split.inputs[i]);
+    for (int o = 0; o < call.num_out; ++o) set(call.num_in + o, call.out[o], 0);
     context.slice_origin = begin * (call.out[0].size() / length);
     if (call.num_in > 0) context.unsplit = call.in[0].shape;
     kernel({call.op, call.attrs, views.data(), views.data() + call.num_in,

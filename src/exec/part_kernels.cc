@@ -73,8 +73,7 @@ const PartKernels* PartBinder::bind(int32_t node, int signature, int parts,
                                     const Device& device) {
   const auto [it, fresh] = bound_.try_emplace({node, signature, parts});
   if (fresh) {
-    it->second = make(node, signatures(node)[static_cast<size_t>(signature)],
-                      parts, device);
+    it->second = make(node, signatures(node)[signature], parts, device);
   }
   return it->second.get();
 }

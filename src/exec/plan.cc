@@ -44,9 +44,7 @@ namespace {
 
 void add_cpus(const Graph& graph, std::unordered_set<DeviceId>* names) {
   for (const Node& n : graph.nodes) {
-    if (!n.op->graph_only() && n.assigned.is_cpu()) {
-      names->insert(n.assigned);
-    }
+    if (!n.op->graph_only() && n.assigned.is_cpu()) names->insert(n.assigned);
     visit_bodies(n, [&](const std::string&, const Graph& body) {
       add_cpus(body, names);
     });

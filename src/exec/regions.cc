@@ -108,9 +108,7 @@ class Segment {
     for (int i = 1; i < kReach && at < nodes_.size(); ++i) {
       const int32_t n = nodes_[at];
       at = left_after(at);
-      if ((is_free(n) || work(n) < rule_.tiny) && ready(n)) {
-        emit_whole(n, out);
-      }
+      if ((is_free(n) || work(n) < rule_.tiny) && ready(n)) emit_whole(n, out);
     }
   }
 
@@ -252,8 +250,7 @@ class Segment {
 
   // Adds a node cut by its signature number `index`, if that pays.
   bool join(Growth& g, int32_t n, int index) {
-    const SplitSignature& split =
-        binder_.signatures(n)[static_cast<size_t>(index)];
+    const SplitSignature& split = binder_.signatures(n)[index];
     // Where sums are split must not depend on the company.
     const SlicingCost::Fixed& fixed = slicing_cost_.fixed(n, stream_);
     if (fixed.signature >= 0

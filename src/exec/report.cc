@@ -532,9 +532,7 @@ class Reporter {
     }
     for (int32_t i = 0; i < g.size(); ++i) {
       const Node& n = g[i];
-      if (fell[i] || n.requested.empty() || n.op->graph_only()) {
-        continue;
-      }
+      if (fell[i] || n.requested.empty() || n.op->graph_only()) continue;
       const DeviceName asked = n.requested.name();
       // Ops of replicas share their sources: what ran is not told by these.
       if (n.replica >= 0 && !n.assigned.empty() &&

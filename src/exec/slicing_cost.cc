@@ -127,9 +127,7 @@ SlicingCost::Fixed SlicingCost::find_sum(int32_t node,
     const int64_t length = binder_.cut_length(node, rules[i]);
     const auto parts = static_cast<int>(
         std::min<int64_t>({stream.slices, length, ThreadPool::kMaxChunks}));
-    if (parts < 2 || extra_work(node, rules[i], parts, stream) < 0) {
-      continue;
-    }
+    if (parts < 2 || extra_work(node, rules[i], parts, stream) < 0) continue;
     const int index = static_cast<int>(i);
     const PartKernels* kernels =
         binder_.bind(node, index, parts, *stream.device);

@@ -75,9 +75,7 @@ class WalkRun final : public PreparedRun {
   }
 
   void launch() override {
-    if (run_.deadline.is_set() || watches_results()) {
-      return streams_->launch();
-    }
+    if (run_.deadline.is_set() || watches_results()) return streams_->launch();
     launch_walks();
   }
   bool ended() const override {

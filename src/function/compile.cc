@@ -9,7 +9,6 @@
 #include "berth/config.h"
 #include "berth/debugging.h"
 #include "collective/lower.h"
-#include "device/placement_policy.h"
 #include "exec/deadline.h"
 #include "exec/plan_impl.h"
 #include "function/auto_place.h"
@@ -258,9 +257,7 @@ CompiledGraph compile_graph(const CompileJob& job) {
     // The launching thread must not compute: others would get their work late.
     options.host_threads = computes_on_cpu_and_others(c.placed.graph);
   }
-  if (planned.planned) {
-    note_planned(std::move(planned), devices, c);
-  }
+  if (planned.planned) note_planned(std::move(planned), devices, c);
   // Program: pin_reads, make_schedule, PlanBuilder and make_runner, for the
   // step and for each body (Plan::Impl::build).
   options.steps = job.steps;

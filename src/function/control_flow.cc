@@ -139,8 +139,7 @@ class Captures {
     static const OpDef& arg = op_named("_Arg");
     std::vector<int32_t> args(first_ + list_.size(), -1);
     for (const int32_t a : g.args) {
-      args[static_cast<size_t>(
-          g[a].op->attr<int64_t>(g[a].attrs.get(), "index"))] = a;
+      args[g[a].op->attr<int64_t>(g[a].attrs.get(), "index")] = a;
     }
     for (size_t i = first_; i < args.size(); ++i) {
       if (args[i] >= 0) continue;

@@ -1,7 +1,6 @@
 #include "function/known_value.h"
 
 #include <map>
-#include <optional>
 
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"

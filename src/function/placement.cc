@@ -278,8 +278,7 @@ placement::Explanation GraphCallable::explain(const std::string& op) {
   const CostTable costs = planned ? c->planned_costs : costs_of(graph, true);
   const PlacePlan plan = plan_of(graph, costs, planned);
   const PriceFn price = [&](int32_t node, int32_t device) {
-    const int32_t to =
-        costs.find(options.devices[static_cast<size_t>(device)].name.text());
+    const int32_t to = costs.find(options.devices[device].name.text());
     return to < 0 ? Price{}
                   : price_move(simulated, costs, plan, {&node, 1}, to);
   };
@@ -355,9 +354,7 @@ void GraphCallable::note_contracts(Compiled& c) const {
     }
   });
   if (!limits || c.placed.bodies.empty()) return;
-  for (const StepWork::Edge& e : work(c).edges) {
-    c.counts_turns |= e.nested;
-  }
+  for (const StepWork::Edge& e : work(c).edges) c.counts_turns |= e.nested;
 }
 
 void GraphCallable::check_work(const StepWork& work) const {

@@ -153,9 +153,7 @@ class RecomputedCall final : public Callable {
                                  [](const Tensor& t) { return t.defined(); });
     if (dy == grads.end()) return Tensors(in.size());
     // Not before its gradient is ready, and not merged with the first run.
-    for (size_t i = 0; i < num_computed_; ++i) {
-      args[i] = behind(args[i], *dy);
-    }
+    for (size_t i = 0; i < num_computed_; ++i) args[i] = behind(args[i], *dy);
     GradientTape tape;
     std::vector<Source> sources;
     std::vector<size_t> at;

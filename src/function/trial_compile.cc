@@ -112,8 +112,7 @@ void CompiledTrial::put_times(int32_t device_class, CostTable& costs) {
                             {0, 0, CostOrigin::kNone});
   for (const RegionTime& r : region_times(*plan_, options_.may_measure)) {
     const int32_t d = costs.find(r.device);
-    if (d < 0 ||
-        costs.devices[static_cast<size_t>(d)].device_class != device_class) {
+    if (d < 0 || costs.devices[d].device_class != device_class) {
       continue;
     }
     std::vector<int32_t> nodes = nodes_of(r.nodes);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "berth/errors.h"
 #include "graph/body.h"
 #include "op/device_scope.h"
 #include "op/dispatcher.h"

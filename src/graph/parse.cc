@@ -7,7 +7,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "berth/errors.h"
 #include "graph/body.h"
 #include "graph/graph_text.h"
 #include "graph/parse_node.h"

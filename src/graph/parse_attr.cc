@@ -87,9 +87,7 @@ AttrValue parse_value(TextLine& line, const TextNames& names,
     return parse_list<int64_t>(
         line, [](TextLine& l) { return l.integer("an integer"); });
   }
-  if (line.take_word("doubles")) {
-    return parse_list<double>(line, parse_double);
-  }
+  if (line.take_word("doubles")) return parse_list<double>(line, parse_double);
   if (line.take_word("strings")) {
     return parse_list<std::string>(
         line, [](TextLine& l) { return l.quoted("a string"); });

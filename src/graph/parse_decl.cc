@@ -158,9 +158,7 @@ void parse_outputs(TextLine& line, OpBuilder& op) {
   while (!line.take(")")) {
     if (n++ > 0) line.expect(",");
     std::string name = line.name("the name of an output");
-    if (repeated) {
-      line.fail("an output behind a repeated one, expected none");
-    }
+    if (repeated) line.fail("an output behind a repeated one, expected none");
     if (n > kMaxOutputs) {
       line.fail(
           fmt::format("more than {} outputs, expected one whose name "

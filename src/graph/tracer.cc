@@ -60,9 +60,7 @@ int32_t Tracer::add_node(const OpDef& op, const Attrs* attrs,
   node.attrs = AttrsRef::share(attrs);
   node.inputs = std::move(inputs);
   std::vector<SpecView> specs;
-  for (const ValueRef& v : node.inputs) {
-    specs.push_back(graph_.spec(v).view());
-  }
+  for (const ValueRef& v : node.inputs) specs.push_back(graph_.spec(v).view());
   node.outputs.resize(static_cast<size_t>(op.num_outputs(attrs)));
   infer_outputs(op, attrs, specs, node.outputs);
 
@@ -128,9 +126,7 @@ Tensor Tracer::add_arg(const TensorSpec& spec) {
   Shape shape = spec.shape;
   for (int i = 0; i < shape.rank(); ++i) {
     // Symbols of the outer trace mean the same in here; new ones would not.
-    if (shape[i] == kUnknownDim && outer_ == nullptr) {
-      shape[i] = next_symbol_--;
-    }
+    if (shape[i] == kUnknownDim && outer_ == nullptr) shape[i] = next_symbol_--;
   }
   const auto index = static_cast<int64_t>(graph_.args.size());
   const AttrsRef attrs(

@@ -110,6 +110,23 @@ class FileSource : public ByteSource {
 
 }  // namespace
 
+void raise_write(const std::string& where, const char* what,
+                 const std::string& path) {
+  const int code = errno;
+  const std::string message = fmt::format("{}: cannot {} \"{}\": {}", where,
+                                          what, path, strerror(code));
+  if (code == ENOENT || code == ENOTDIR) {
+    throw errors::NotFound(message + "; make its folder first");
+  }
+  if (code == EACCES || code == EPERM || code == EROFS) {
+    throw errors::PermissionDenied(message);
+  }
+  if (code == ENOSPC || code == EDQUOT) {
+    throw errors::ResourceExhausted(message + "; free some of the disk");
+  }
+  throw errors::Unavailable(message);
+}
+
 size_t ByteSource::read(std::span<uint8_t> out) {
   size_t done = 0;
   while (done < out.size()) {

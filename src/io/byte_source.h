@@ -55,6 +55,11 @@ std::unique_ptr<ByteSource> file_source(const std::string& path);
 std::unique_ptr<ByteSource> gunzip_if_needed(std::unique_ptr<ByteSource> raw,
                                              const std::string& name);
 
+// Throws what errno says of a file that cannot be opened, written or closed
+// (`what`): NotFound, PermissionDenied, ResourceExhausted or Unavailable.
+[[noreturn]] void raise_write(const std::string& where, const char* what,
+                              const std::string& path);
+
 enum class Compression { kNone, kGzip, kZlib };
 
 // Reads "", "GZIP" or "ZLIB" into `to`; false for anything else.

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "data/pass_state.h"
 #include "io/csv_node.h"
@@ -197,9 +196,7 @@ CsvNode::CsvNode(const char* what, Site site, data::FileNames files,
     if (i < names.size()) format_.fields.back().name = names[i];
     specs_.push_back({Shape{}, columns[i].dtype, {}});
   }
-  if (!names.empty()) {
-    names_ = std::make_shared<const data::Names>(names);
-  }
+  if (!names.empty()) names_ = std::make_shared<const data::Names>(names);
   select(columns.size(), o);
 }
 

@@ -75,9 +75,7 @@ bool quick(const char** p, const char* end, char delim, void* to) {
 std::string shown(std::string_view text) {
   constexpr size_t kMost = 40;
   std::string s;
-  for (char c : text.substr(0, kMost)) {
-    s += c >= ' ' && c < 0x7f ? c : '?';
-  }
+  for (char c : text.substr(0, kMost)) s += c >= ' ' && c < 0x7f ? c : '?';
   return s + (text.size() > kMost ? "..." : "");
 }
 

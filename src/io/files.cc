@@ -24,23 +24,6 @@
 namespace berth::io {
 namespace {
 
-[[noreturn]] void write_failed(const std::string& where, const char* what,
-                               const std::string& path) {
-  const int code = errno;
-  const std::string message = fmt::format("{}: cannot {} \"{}\": {}", where,
-                                          what, path, std::strerror(code));
-  if (code == ENOENT || code == ENOTDIR) {
-    throw errors::NotFound(message + "; make its folder first");
-  }
-  if (code == EACCES || code == EPERM || code == EROFS) {
-    throw errors::PermissionDenied(message);
-  }
-  if (code == ENOSPC || code == EDQUOT) {
-    throw errors::ResourceExhausted(message + "; free some of the disk");
-  }
-  throw errors::Unavailable(message);
-}
-
 Tensor idx_tensor(const std::string& path) {
   const IdxData d = read_idx_file(path);
   const Shape shape(d.dims);
@@ -110,7 +93,7 @@ void write_file(const std::string& filename, const Tensor& contents,
   const std::string part =
       fmt::format("{}.{}.{}.part", filename, getpid(), serial++);
   std::FILE* file = std::fopen(part.c_str(), "wxe");
-  if (file == nullptr) write_failed(where, "open", part);
+  if (file == nullptr) raise_write(where, "open", part);
   const bool wrote =
       std::fwrite(text.data(), 1, text.size(), file) == text.size();
   const int code = errno;
@@ -120,7 +103,7 @@ void write_file(const std::string& filename, const Tensor& contents,
     const int why = errno;
     std::remove(part.c_str());
     errno = why;
-    write_failed(where, "write", filename);
+    raise_write(where, "write", filename);
   }
 }
 

@@ -5,7 +5,6 @@
 #include <png.h>
 
 #include <bit>
-#include <climits>
 #include <csetjmp>
 #include <cstring>
 #include <memory>

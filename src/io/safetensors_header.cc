@@ -219,9 +219,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view text,
 std::string print_safetensors_header(const SafetensorsHeader& header,
                                      const std::string& subject) {
   json text = json::object();
-  for (const auto& [key, value] : header.metadata) {
-    text[kMetadata][key] = value;
-  }
+  for (const auto& [key, value] : header.metadata) text[kMetadata][key] = value;
   for (const SafetensorsEntry& e : header.entries) {
     if (e.name == kMetadata || text.contains(e.name)) {
       throw errors::InvalidArgument(

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <utility>
 
 #include "base/urls.h"
@@ -51,21 +49,7 @@ struct TFRecordWriter::State {
     if (compressed) deflateEnd(&stream);
   }
 
-  [[noreturn]] void fail(const char* what) {
-    const int code = errno;
-    const std::string message = fmt::format("{}: cannot {} \"{}\": {}", where,
-                                            what, path, std::strerror(code));
-    if (code == ENOENT || code == ENOTDIR) {
-      throw errors::NotFound(message + "; make its folder first");
-    }
-    if (code == EACCES || code == EPERM || code == EROFS) {
-      throw errors::PermissionDenied(message);
-    }
-    if (code == ENOSPC || code == EDQUOT) {
-      throw errors::ResourceExhausted(message + "; free some of the disk");
-    }
-    throw errors::Unavailable(message);
-  }
+  [[noreturn]] void fail(const char* what) { raise_write(where, what, path); }
 
   void put(std::string_view bytes) {
     if (file == nullptr) {

@@ -73,8 +73,7 @@ Device* scope_device(const std::string& what) {
                         ? ""
                         : ", or config::set_soft_device_placement(true)"));
   }
-  Device* device =
-      devices.by_preference()[static_cast<size_t>(selected.position)];
+  Device* device = devices.by_preference()[selected.position];
   report_fallback(what, none, *device, 0);
   return device;
 }

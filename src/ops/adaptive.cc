@@ -82,8 +82,7 @@ Tensor adaptive(const char* what, const Tensor& x, const Numbers& size,
   const Numbers sizes = per_axis(what, size, axes);
   Tensor y = x;
   for (int i = 0; i < axes; ++i) {
-    y = pooled_axis(y, i + (first ? 2 : 1), sizes[static_cast<size_t>(i)], most,
-                    site);
+    y = pooled_axis(y, i + (first ? 2 : 1), sizes[i], most, site);
   }
   return y;
 }

@@ -11,7 +11,6 @@
 #include <cmath>
 #include <limits>
 
-#include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"
 #include "berth/ops/nn.h"
@@ -70,9 +69,7 @@ Tensors grad_masked_softmax(const GradCall& g) {
   const Tensor d = weighted - sum * y;
   Tensors result(static_cast<size_t>(g.num_inputs()));
   const double scale = g.attr<double>("scale");
-  if (g.needs(0)) {
-    result[0] = rounded_like(scale == 1 ? d : d * scale, g.x(0));
-  }
+  if (g.needs(0)) result[0] = rounded_like(scale == 1 ? d : d * scale, g.x(0));
   if (g.num_inputs() == 2 && g.needs(1)) {
     result[1] = rounded_like(sum_to(d, g.x(1)), g.x(1));
   }

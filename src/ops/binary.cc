@@ -1,11 +1,9 @@
 // Elementwise functions of two operands beyond those of elementwise.cc: one
 // table; and sums of many.
 
-#include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "berth/ops/bitwise.h"
 #include "berth/ops/math.h"
-#include "op/device_scope.h"
 #include "ops/families.h"
 #include "ops/named_call.h"
 

@@ -130,8 +130,7 @@ Tensor near_channels(int64_t channels, int64_t radius, DType dtype) {
   std::vector<double> band(n * n);
   for (int64_t i = 0; i < channels; ++i) {
     for (int64_t j = 0; j < channels; ++j) {
-      band[static_cast<size_t>(i * channels + j)] =
-          (i > j ? i - j : j - i) <= radius;
+      band[i * channels + j] = (i > j ? i - j : j - i) <= radius;
     }
   }
   const Tensor t = constant(band, {channels, channels});

@@ -1,7 +1,5 @@
 // Complex numbers: made from parts, and their parts.
 
-#include <fmt/format.h>
-
 #include <numbers>
 
 #include "berth/ops/array.h"

@@ -5,7 +5,6 @@
 
 #include <cmath>
 
-#include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "berth/ops/bitwise.h"
 #include "berth/ops/math.h"

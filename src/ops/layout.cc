@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "ops/array_util.h"
 #include "ops/families.h"

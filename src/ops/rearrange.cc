@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "berth/errors.h"
 #include "berth/ops/array.h"
 #include "op/device_scope.h"
 #include "ops/array_util.h"

@@ -1,7 +1,5 @@
 // Reductions over axes.
 
-#include <fmt/format.h>
-
 #include "berth/ops/math.h"
 #include "op/reduce_axes.h"
 #include "ops/families.h"

@@ -4,7 +4,6 @@
 // replica and part, so reads of a variable with a write between them differ by
 // their controls.
 
-#include <cstring>
 #include <unordered_map>
 
 #include "graph/node_part.h"

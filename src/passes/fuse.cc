@@ -361,9 +361,7 @@ class Fusing {
                   const std::vector<int32_t>& outputs) const {
     Expr e;
     std::map<ValueRef, int> number;
-    for (const ValueRef& v : inputs) {
-      number[v] = e.input(graph_.spec(v).dtype);
-    }
+    for (const ValueRef& v : inputs) number[v] = e.input(graph_.spec(v).dtype);
     for (const int32_t m : g.members) {
       std::vector<int> args;
       for (const ValueRef& v : graph_[m].inputs) {

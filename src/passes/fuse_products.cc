@@ -240,9 +240,7 @@ class ProductFusing {
       return false;
     }
     const Shape& s = shape(dy);
-    if (is(p, "MatMul")) {
-      return s.rank() == 2 && !flag(p, "transpose_b");
-    }
+    if (is(p, "MatMul")) return s.rank() == 2 && !flag(p, "transpose_b");
     return is(p, "_FusedMatMul") && flag(p, "flat") && !flag(p, "bias_grad");
   }
 

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <queue>
 #include <set>
@@ -311,9 +310,7 @@ class ConflictFinder {
 };
 
 void ConstraintSets::fail(int32_t i) {
-  if (active_requests_.empty()) {
-    active_requests_.push_back(set_of(i).requested);
-  }
+  if (active_requests_.empty()) active_requests_.push_back(set_of(i).requested);
   const PlaceConflict conflict = ConflictFinder(*this, i).find();
   throw_conflict(*this, i, conflict);
 }

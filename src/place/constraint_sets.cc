@@ -263,9 +263,7 @@ void ConstraintSets::unite_edge(int32_t from, int32_t to, Kind kind) {
 }
 
 int32_t ConstraintSets::element_of(ValueRef v) const {
-  if (first_call_value_.empty() || first_call_value_[v.node] < 0) {
-    return v.node;
-  }
+  if (first_call_value_.empty() || first_call_value_[v.node] < 0) return v.node;
   for (size_t k = static_cast<size_t>(first_call_value_[v.node]);
        k < call_values_.size() && call_values_[k].value.node == v.node; ++k) {
     if (call_values_[k].value == v) {

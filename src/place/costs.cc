@@ -1,7 +1,6 @@
 #include "place/costs.h"
 
 #include <algorithm>
-#include <iterator>
 #include <unordered_map>
 
 #include "device/device_name.h"
@@ -238,9 +237,7 @@ Machine assumed_machine(const std::vector<std::string>& full_names) {
     const std::string type = DeviceName::parse(name).type.value_or("CPU");
     auto it = std::find_if(m.classes.begin(), m.classes.end(),
                            [&](const auto& c) { return c.type == type; });
-    if (it == m.classes.end()) {
-      it = m.classes.insert(it, assumed_class(type));
-    }
+    if (it == m.classes.end()) it = m.classes.insert(it, assumed_class(type));
     const auto number = static_cast<int32_t>(it - m.classes.begin());
     m.devices.push_back(
         {name, number, 0,

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 
 #include "berth/errors.h"
 #include "device/virtual_clock.h"

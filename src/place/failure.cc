@@ -35,9 +35,7 @@ class Failure {
     if (conflict_.constraints.size() == 1 && request_) {
       throw PlaceInvalid(no_device(), conflict_);
     }
-    if (only_one_node_ && kernels_) {
-      throw PlaceNoKernel(no_kernel(), conflict_);
-    }
+    if (only_one_node_ && kernels_) throw PlaceNoKernel(no_kernel(), conflict_);
     const std::string text = contradiction();
     if (kernels_) throw PlaceNoKernel(text, conflict_);
     throw PlaceInvalid(text, conflict_);

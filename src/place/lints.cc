@@ -6,7 +6,6 @@
 #include <map>
 #include <numeric>
 #include <set>
-#include <unordered_map>
 
 #include "base/bytes_text.h"
 #include "base/where.h"

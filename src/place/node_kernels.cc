@@ -1,7 +1,6 @@
 #include "place/node_kernels.h"
 
 #include <algorithm>
-#include <bit>
 #include <functional>
 
 #include "op/kernel.h"
@@ -71,9 +70,7 @@ int32_t NodeKernels::number(std::vector<int> priorities) {
 bool NodeKernels::prioritised(DeviceSet devices, int32_t priorities) const {
   if (priorities == 0) return false;
   for (DeviceSet m = devices; m; m.drop_first()) {
-    if (priorities_[priorities][devices_[m.first()].type] != 0) {
-      return true;
-    }
+    if (priorities_[priorities][devices_[m.first()].type] != 0) return true;
   }
   return false;
 }

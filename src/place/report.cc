@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <set>
 
 #include "base/bytes_text.h"
 #include "base/diagnostics.h"
-#include "base/where.h"
 #include "device/device_manager.h"
 #include "place/constraint_sets.h"
 #include "place/device_table.h"

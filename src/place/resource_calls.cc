@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "berth/errors.h"
 #include "op/control_flow.h"
 #include "place/constraint_sets.h"
 

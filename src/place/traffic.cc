@@ -66,9 +66,7 @@ bool Traffic::can_run(int32_t node, int32_t device) const {
 
 int64_t Traffic::bytes_of(ValueRef v) const {
   const OutSpec& s = graph_.spec(v);
-  if (s.dtype == resource || s.dtype == string_ || s.dtype == variant) {
-    return 0;
-  }
+  if (s.dtype == resource || s.dtype == string_ || s.dtype == variant) return 0;
   // A node without inputs or a request is made where it is used.
   const Node& n = graph_[v.node];
   if (n.inputs.empty() && n.requested.empty() &&

@@ -7,7 +7,6 @@
 #include <functional>
 #include <limits>
 
-#include "berth/errors.h"
 #include "berth/image.h"
 #include "berth/ops/array.h"
 #include "berth/ops/clip.h"

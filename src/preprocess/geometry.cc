@@ -79,8 +79,7 @@ Tensor cropped(const char* name, const Tensor& value, const Shape& size,
   for (int i = 0; i < s.rank(); ++i) {
     const auto places = static_cast<double>(s[i] - size[i] + 1);
     begin.push_back(
-        std::min(static_cast<int64_t>(u[static_cast<size_t>(i)] * places),
-                 s[i] - size[i]));
+        std::min(static_cast<int64_t>(u[i] * places), s[i] - size[i]));
     sizes.push_back(size[i]);
   }
   return slice(value, begin, sizes, site);

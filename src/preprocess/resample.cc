@@ -64,9 +64,7 @@ void columns_of_two(const float* row, int64_t channels, const Spans& x,
   const float* w = x.weights.data();
   for (int64_t i = 0; i < n; ++i, w += 2, to += c) {
     const float* from = row + x.starts[static_cast<size_t>(i)] * c;
-    for (int64_t j = 0; j < c; ++j) {
-      to[j] = w[0] * from[j] + w[1] * from[c + j];
-    }
+    for (int64_t j = 0; j < c; ++j) to[j] = w[0] * from[j] + w[1] * from[c + j];
   }
 }
 

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "berth/errors.h"
 #include "berth/image.h"
 #include "berth/ops/array.h"
 #include "berth/ops/contract.h"
@@ -124,8 +123,7 @@ Tensor matrix_of(const Spans& s, int64_t in, Site site) {
   for (int64_t i = 0; i < out; ++i) {
     const int64_t start = s.starts[static_cast<size_t>(i)];
     for (int64_t k = 0; k < s.width; ++k) {
-      all[static_cast<size_t>(i * in + start + k)] =
-          s.weights[static_cast<size_t>(i * s.width + k)];
+      all[i * in + start + k] = s.weights[static_cast<size_t>(i * s.width + k)];
     }
   }
   return constant(all, {out, in}, site);

@@ -137,8 +137,7 @@ void trim(Spans* s, int64_t in) {
   std::vector<float> weights(static_cast<size_t>(out * most));
   for (int64_t i = 0; i < out; ++i) {
     int32_t& start = s->starts[static_cast<size_t>(i)];
-    const auto wanted =
-        std::min<int64_t>(start + first[static_cast<size_t>(i)], in - most);
+    const auto wanted = std::min<int64_t>(start + first[i], in - most);
     for (int64_t k = 0; k < most; ++k) {
       const int64_t at = wanted + k - start;
       if (at < 0 || at >= s->width) continue;

@@ -105,8 +105,7 @@ Tensor Ragged::to_tensor(const std::string& default_value, Site site) const {
   for (size_t i = 1; i < splits.size(); ++i) {
     for (int64_t k = 0; k < longest; ++k) {
       const int64_t at = splits[i - 1] + k;
-      all.add(at < splits[i] ? texts[static_cast<size_t>(at)]
-                             : std::string_view(default_value));
+      all.add(at < splits[i] ? texts[at] : std::string_view(default_value));
     }
   }
   return all.tensor({static_cast<int64_t>(splits.size()) - 1, longest});

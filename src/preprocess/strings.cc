@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cstring>
 #include <functional>
 #include <type_traits>
 

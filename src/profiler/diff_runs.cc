@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <map>
@@ -81,9 +80,7 @@ RunDifference first_difference(const Timeline& a, const Timeline& b) {
     const std::vector<RunDifference::Side>& others = by_op[r.op];
     d.a = r.side;
     d.b = step < others.size() ? others[step] : RunDifference::Side{};
-    if (!d.b.is_there || d.b.checksum != d.a.checksum) {
-      return found(r.op, step);
-    }
+    if (!d.b.is_there || d.b.checksum != d.a.checksum) return found(r.op, step);
     ++d.compared;
   }
   std::map<Op, size_t> seen;

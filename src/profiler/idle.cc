@@ -1,7 +1,5 @@
 // Idle time of devices, split by cause.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 
@@ -62,8 +60,7 @@ class IdleTime {
     std::vector<int32_t> ops;
     for (size_t e = 0; e < x_.events.size(); ++e) {
       const bool is_op = x_.classes[e] == EventClass::kCompute && x_.counts[e];
-      if (is_op && x_.track[e] == device)
-        ops.push_back(static_cast<int32_t>(e));
+      if (is_op && x_.track[e] == device) ops.push_back(e);
     }
     size_t next = 0;  // gaps do not cross the border of two steps
     for (const Interval& gap : difference(x_.steps, busy)) {

@@ -69,8 +69,7 @@ class Columns {
   explicit Columns(const EventIndex& x) : x_(x), tracks_(x.tracks.size()) {
     for (size_t e = 0; e < x.events.size(); ++e) {
       const bool memory = x.classes[e] == EventClass::kMemory;
-      (memory ? memory_[x.track[e]] : tracks_[x.track[e]])
-          .push_back(static_cast<int32_t>(e));
+      (memory ? memory_[x.track[e]] : tracks_[x.track[e]]).push_back(e);
     }
   }
   // Adds the columns to `bytes`; returns "tracks" and "types".

@@ -309,9 +309,7 @@ void Session::bind(Reader& r) {
   }
   k->graph = parse_op(text);
   const Node& node = k->node();
-  for (const ValueRef v : node.inputs) {
-    k->in.push_back(k->graph.spec(v).view());
-  }
+  for (const ValueRef v : node.inputs) k->in.push_back(k->graph.spec(v).view());
   k->out = node.outputs;
   k->kernel = bind_kernel(k->device->kernels(),
                           {.op = node.op,

@@ -6,7 +6,6 @@
 #include <map>
 #include <utility>
 
-#include "berth/errors.h"
 #include "device/device_manager.h"
 #include "graph/body.h"
 #include "tensor/tensor_impl.h"

@@ -118,8 +118,7 @@ class FarPart {
     args_.clear();
     outs_.clear();
     for (size_t i = 0; i < arg_devices_.size(); ++i) {
-      args_.push_back(
-          own_copy(*in[static_cast<size_t>(part_.args[i])], *arg_devices_[i]));
+      args_.push_back(own_copy(*in[part_.args[i]], *arg_devices_[i]));
     }
     for (size_t o = 0; o < out_devices_.size(); ++o) {
       const OutSpec& spec = part_.graph.spec(part_.graph.outputs[o]);

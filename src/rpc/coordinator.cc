@@ -620,9 +620,7 @@ void Coordinator::tell_waiting() {
   for (const auto& [key, barrier] : barriers_) {
     w.text = fmt::format("at the barrier '{}': {}", key.first,
                          list(not_at(barrier)));
-    for (const TaskId& id : barrier.arrived) {
-      post(tasks_.at(id).connection, w);
-    }
+    for (const TaskId& id : barrier.arrived) post(tasks_.at(id).connection, w);
   }
   w.text = "to be done: " + list(not_done());
   for (const auto& [id, t] : tasks_) {

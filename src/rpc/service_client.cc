@@ -50,9 +50,7 @@ std::future<Message> ServiceClient::call(Message request, double seconds) {
   p.logged = CallLog::get().begin("call", service_, to_.str(), id, bytes);
   pending_.emplace(id, std::move(p));
   queue_.push_back(std::move(out));
-  if (connected_ && !sending_ && queue_.size() == 1) {
-    send_at_once(lock);
-  }
+  if (connected_ && !sending_ && queue_.size() == 1) send_at_once(lock);
   if (!queue_.empty()) changed_.notify_all();
   return result;
 }

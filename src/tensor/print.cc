@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "berth/errors.h"
 #include "device/device_name.h"
 #include "tensor/number_text.h"
 #include "tensor/tensor_impl.h"

@@ -75,9 +75,7 @@ bool has_failed(const Event& event) {
 
 // Lets `stream` wait for the uses of `block`.
 void wait_for_uses(Stream& stream, const Block& block) {
-  for (int i = 0; i < block.num_uses; ++i) {
-    stream.wait_for_reuse(block.uses[i]);
-  }
+  for (int i = 0; i < block.num_uses; ++i) stream.wait_for_reuse(block.uses[i]);
 }
 
 // For the error of a device without memory.

@@ -14,9 +14,7 @@ void set_up_lapack() {
     using Set = void (*)(int);
     for (const char* name :
          {"openblas_set_num_threads", "bli_thread_set_num_threads"}) {
-      if (void* set = dlsym(RTLD_DEFAULT, name)) {
-        reinterpret_cast<Set>(set)(1);
-      }
+      if (void* set = dlsym(RTLD_DEFAULT, name)) reinterpret_cast<Set>(set)(1);
     }
     LAPACKE_set_nancheck(0);
     return true;

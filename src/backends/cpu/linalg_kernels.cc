@@ -83,8 +83,7 @@ void determinant(const KernelCall& c) {
     T det = 1;
     for (int64_t i = 0; i < n; ++i) {
       const T on_diagonal = a[static_cast<size_t>(i * n + i)];
-      det *=
-          pivots[static_cast<size_t>(i)] == i + 1 ? on_diagonal : -on_diagonal;
+      det *= pivots[i] == i + 1 ? on_diagonal : -on_diagonal;
     }
     c.out[0].as<T>()[b] = det;
   });

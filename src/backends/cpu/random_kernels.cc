@@ -118,9 +118,7 @@ void dropout_grad(const KernelCall& c) {
   const auto* mask = c.in[1].as<uint8_t>();
   float* dx = c.out[0].as<float>();
   const int64_t n = c.out[0].size();
-  for (int64_t i = 0; i < n; ++i) {
-    dx[i] = float_if(mask[i] != 0, dy[i] * scale);
-  }
+  for (int64_t i = 0; i < n; ++i) dx[i] = float_if(mask[i] != 0, dy[i] * scale);
 }
 
 }  // namespace

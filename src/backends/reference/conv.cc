@@ -33,9 +33,7 @@ struct Conv {
     const int64_t in = filter[2], out = y[3] / groups;
     for (int64_t i = 0; i < x[3]; ++i) {
       const int64_t first = i / in * out;
-      for (int64_t o = first; o < first + out; ++o) {
-        fn(i, i % in * y[3] + o, o);
-      }
+      for (int64_t o = first; o < first + out; ++o) fn(i, i % in * y[3] + o, o);
     }
   }
 

@@ -122,8 +122,7 @@ void ctc_loss_of(const KernelCall& c, int64_t b) {
     std::fill(share.begin(), share.end(), 0.0);
     for (size_t s = 0; s < n; ++s) {
       const size_t i = static_cast<size_t>(t) * n + s;
-      share[static_cast<size_t>(path[s])] +=
-          std::exp(before[i] + after[i] - all);
+      share[path[s]] += std::exp(before[i] + after[i] - all);
     }
     for (int64_t k = 0; k < classes; ++k) {
       d[k] = static_cast<T>(std::exp(p[static_cast<size_t>(t * classes + k)]) -

@@ -1,7 +1,6 @@
 // Layer norm and its gradient.
 
 #include <cmath>
-#include <vector>
 
 #include "backends/reference/loops.h"
 #include "backends/reference/reference.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "backends/reference/loops.h"
 #include "backends/reference/reference.h"

@@ -39,8 +39,7 @@ void matmul(const KernelCall& c) {
               const Sum l = left(q);
               const T* row = y + q * n;
               for (int64_t col = 0; col < n; ++col) {
-                sums[static_cast<size_t>(col)] +=
-                    l * static_cast<Sum>(row[col]);
+                sums[col] += l * static_cast<Sum>(row[col]);
               }
             }
             for (int64_t col = 0; tb && col < n; ++col) {

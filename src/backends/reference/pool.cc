@@ -1,7 +1,6 @@
 // Pooling and its gradients.
 
 #include <algorithm>
-#include <vector>
 
 #include "backends/reference/loops.h"
 #include "backends/reference/reference.h"

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "backends/reference/indices.h"
 #include "backends/reference/reference.h"

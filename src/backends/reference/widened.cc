@@ -3,7 +3,6 @@
 #include "backends/reference/convert.h"
 #include "backends/reference/reference.h"
 #include "backends/reference/scratch.h"
-#include "berth/errors.h"
 
 namespace berth::reference {
 

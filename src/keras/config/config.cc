@@ -190,9 +190,7 @@ Config Config::at(const std::string& name) const {
   const auto it = v.find(name);
   if (it != v.end()) return Config(std::make_unique<Json>(Json{*it}));
   std::string known;
-  for (const std::string& n : names()) {
-    known += (known.empty() ? "" : ", ") + n;
-  }
+  for (const std::string& n : names()) known += (known.empty() ? "" : ", ") + n;
   throw errors::NotFound(fmt::format(
       "config: there is no field \"{}\"; there are: {}", name, known));
 }

@@ -272,9 +272,7 @@ void Fields::operator()(const char* name, std::vector<Layer>& v) {
   }
 }
 void Fields::operator()(const char* name, std::optional<Layer>& v) {
-  if (!reading()) {
-    return put(name, v ? layers::serialize(*v) : Config(nullptr));
-  }
+  if (!reading()) return put(name, v ? layers::serialize(*v) : Config(nullptr));
   if (const auto c = get(name)) v = layers::deserialize(*c, site_);
 }
 
@@ -323,9 +321,7 @@ void Fields::fixed(const char* name, const Config& value) {
   // Keras writes some axes as lists.
   const bool one =
       c->kind() == Config::Kind::kList && c->as_list() == std::vector{value};
-  if (!one) {
-    fail(name, *c, value.str() + ": this version knows no other");
-  }
+  if (!one) fail(name, *c, value.str() + ": this version knows no other");
 }
 
 }  // namespace berth::keras

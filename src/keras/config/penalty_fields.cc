@@ -1,6 +1,5 @@
 // Regularizers and constraints in configs.
 
-#include "base/where.h"
 #include "berth/errors.h"
 #include "keras/config/classes.h"
 #include "keras/config/custom_objects.h"

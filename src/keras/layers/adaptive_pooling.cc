@@ -49,8 +49,7 @@ class AdaptivePoolingBase final : public LayerBase {
     for (int64_t i = 0; i < parts; ++i) {
       std::vector<int64_t> begin(rank, 0), size(rank, -1);
       begin[static_cast<size_t>(axis)] = i * length / parts;
-      size[static_cast<size_t>(axis)] =
-          ((i + 1) * length + parts - 1) / parts - i * length / parts;
+      size[axis] = ((i + 1) * length + parts - 1) / parts - i * length / parts;
       const Tensor part = slice(x, begin, size, site());
       list.push_back(max_ ? math::reduce_max(part, over, site())
                           : math::reduce_mean(part, over, site()));
@@ -61,11 +60,6 @@ class AdaptivePoolingBase final : public LayerBase {
   const bool max_;
   const std::vector<int64_t> size_;
 };
-
-Layer adaptive(bool max, std::vector<int64_t> size, const NameOptions& o,
-               Site site) {
-  return make_layer<AdaptivePoolingBase>(max, std::move(size), o, site);
-}
 
 void set_lengths(int64_t& s, const std::vector<int64_t>& v) { s = v[0]; }
 void set_lengths(Size2D& s, const std::vector<int64_t>& v) { s = {v[0], v[1]}; }
@@ -81,38 +75,34 @@ void adaptive_fields(Fields& f, Size& size, NameOptions&) {
   set_lengths(size, lengths);
 }
 
+template <class Size>
+Layer adaptive(bool max, Size size, NameOptions o, Site site) {
+  const Layer layer =
+      make_layer<AdaptivePoolingBase>(max, lengths_of(size), o, site);
+  describe<adaptive_fields<Size>>(layer, size, std::move(o));
+  return layer;
+}
+
 }  // namespace
 
 AdaptiveMaxPooling1D::AdaptiveMaxPooling1D(int64_t size, NameOptions o,
                                            Site site)
-    : Layer(adaptive(true, lengths_of(size), o, site)) {
-  describe<adaptive_fields<int64_t>>(*this, size, std::move(o));
-}
+    : Layer(adaptive(true, size, std::move(o), site)) {}
 AdaptiveMaxPooling2D::AdaptiveMaxPooling2D(Size2D size, NameOptions o,
                                            Site site)
-    : Layer(adaptive(true, lengths_of(size), o, site)) {
-  describe<adaptive_fields<Size2D>>(*this, size, std::move(o));
-}
+    : Layer(adaptive(true, size, std::move(o), site)) {}
 AdaptiveMaxPooling3D::AdaptiveMaxPooling3D(Size3D size, NameOptions o,
                                            Site site)
-    : Layer(adaptive(true, lengths_of(size), o, site)) {
-  describe<adaptive_fields<Size3D>>(*this, size, std::move(o));
-}
+    : Layer(adaptive(true, size, std::move(o), site)) {}
 AdaptiveAveragePooling1D::AdaptiveAveragePooling1D(int64_t size, NameOptions o,
                                                    Site site)
-    : Layer(adaptive(false, lengths_of(size), o, site)) {
-  describe<adaptive_fields<int64_t>>(*this, size, std::move(o));
-}
+    : Layer(adaptive(false, size, std::move(o), site)) {}
 AdaptiveAveragePooling2D::AdaptiveAveragePooling2D(Size2D size, NameOptions o,
                                                    Site site)
-    : Layer(adaptive(false, lengths_of(size), o, site)) {
-  describe<adaptive_fields<Size2D>>(*this, size, std::move(o));
-}
+    : Layer(adaptive(false, size, std::move(o), site)) {}
 AdaptiveAveragePooling3D::AdaptiveAveragePooling3D(Size3D size, NameOptions o,
                                                    Site site)
-    : Layer(adaptive(false, lengths_of(size), o, site)) {
-  describe<adaptive_fields<Size3D>>(*this, size, std::move(o));
-}
+    : Layer(adaptive(false, size, std::move(o), site)) {}
 
 void add_adaptive_classes(Classes& c) {
   c.layers["AdaptiveMaxPooling1D"] =

@@ -146,9 +146,7 @@ void attention_fields(Fields& f, Options& o) {
   f("dropout", o.dropout);
   f("seed", o.seed);
   // Arguments of Keras' call.
-  if (f.reading() || o.use_causal_mask) {
-    f("use_causal_mask", o.use_causal_mask);
-  }
+  if (f.reading() || o.use_causal_mask) f("use_causal_mask", o.use_causal_mask);
   if (f.reading() || o.return_attention_scores) {
     f("return_attention_scores", o.return_attention_scores);
   }

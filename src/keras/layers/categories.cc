@@ -43,9 +43,7 @@ Tensor encoded(const Tensor& indices, CategoryMode mode, int64_t depth,
   }
   Tensor y = one_hot(x, depth, {}, site);
   const math::ReduceOptions sample{.axis = std::vector<int64_t>{-2}};
-  if (mode == CategoryMode::kMultiHot) {
-    return math::reduce_max(y, sample, site);
-  }
+  if (mode == CategoryMode::kMultiHot) return math::reduce_max(y, sample, site);
   if (weights.defined()) {
     y = y * expand_dims(math::cast(weights, float32, site), -1, site);
   }

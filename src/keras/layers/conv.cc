@@ -124,6 +124,14 @@ void conv_fields(Fields& f, int64_t& filters, Size& kernel_size, Options& o) {
   f("bias_initializer", o.bias_initializer);
   kernel_penalty_fields(f, o);
 }
+template <class Size, class Options>
+Layer conv(const char* type, bool transposed, int64_t filters, Size size,
+           Options o, Site site) {
+  const Layer layer =
+      make_layer<ConvBase>(type, transposed, filters, size, o, site);
+  describe<&conv_fields<Size, Options>>(layer, filters, size, std::move(o));
+  return layer;
+}
 constexpr auto* conv1d_fields = &conv_fields<int64_t, Conv1DOptions>;
 constexpr auto* conv2d_fields = &conv_fields<Size2D, Conv2DOptions>;
 constexpr auto* conv3d_fields = &conv_fields<Size3D, Conv3DOptions>;
@@ -131,35 +139,20 @@ constexpr auto* conv3d_fields = &conv_fields<Size3D, Conv3DOptions>;
 }  // namespace
 
 Conv1D::Conv1D(int64_t filters, int64_t size, Conv1DOptions o, Site site)
-    : Layer(make_layer<ConvBase>("Conv1D", false, filters, size, o, site)) {
-  describe<conv1d_fields>(*this, filters, size, std::move(o));
-}
+    : Layer(conv("Conv1D", false, filters, size, std::move(o), site)) {}
 Conv1DTranspose::Conv1DTranspose(int64_t filters, int64_t size, Conv1DOptions o,
                                  Site site)
-    : Layer(make_layer<ConvBase>("Conv1DTranspose", true, filters, size, o,
-                                 site)) {
-  describe<conv1d_fields>(*this, filters, size, std::move(o));
-}
+    : Layer(conv("Conv1DTranspose", true, filters, size, std::move(o), site)) {}
 Conv2D::Conv2D(int64_t filters, Size2D size, Conv2DOptions o, Site site)
-    : Layer(make_layer<ConvBase>("Conv2D", false, filters, size, o, site)) {
-  describe<conv2d_fields>(*this, filters, size, std::move(o));
-}
+    : Layer(conv("Conv2D", false, filters, size, std::move(o), site)) {}
 Conv2DTranspose::Conv2DTranspose(int64_t filters, Size2D size, Conv2DOptions o,
                                  Site site)
-    : Layer(make_layer<ConvBase>("Conv2DTranspose", true, filters, size, o,
-                                 site)) {
-  describe<conv2d_fields>(*this, filters, size, std::move(o));
-}
+    : Layer(conv("Conv2DTranspose", true, filters, size, std::move(o), site)) {}
 Conv3D::Conv3D(int64_t filters, Size3D size, Conv3DOptions o, Site site)
-    : Layer(make_layer<ConvBase>("Conv3D", false, filters, size, o, site)) {
-  describe<conv3d_fields>(*this, filters, size, std::move(o));
-}
+    : Layer(conv("Conv3D", false, filters, size, std::move(o), site)) {}
 Conv3DTranspose::Conv3DTranspose(int64_t filters, Size3D size, Conv3DOptions o,
                                  Site site)
-    : Layer(make_layer<ConvBase>("Conv3DTranspose", true, filters, size, o,
-                                 site)) {
-  describe<conv3d_fields>(*this, filters, size, std::move(o));
-}
+    : Layer(conv("Conv3DTranspose", true, filters, size, std::move(o), site)) {}
 
 void add_conv_classes(Classes& c) {
   c.layers["Conv1D"] = &layer_of<Conv1D, conv1d_fields>;

@@ -183,9 +183,7 @@ class ConvLSTMBase final : public LayerBase {
     Tensor next_h = gate(gates[3]) * active(next_c);
     if (mask.defined()) {
       Tensor counts = mask;
-      while (counts.rank() < h.rank()) {
-        counts = expand_dims(counts, -1, site());
-      }
+      while (counts.rank() < h.rank()) counts = expand_dims(counts, -1, site());
       next_h = where(counts, next_h, h, site());
       next_c = where(counts, next_c, c, site());
     }

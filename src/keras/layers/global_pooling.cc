@@ -49,44 +49,34 @@ class GlobalPoolingBase final : public LayerBase {
   math::ReduceOptions over_;
 };
 
-Layer make(bool max, int dims, const GlobalPoolingOptions& o, Site site) {
-  return make_layer<GlobalPoolingBase>(max, dims, o, site);
-}
-
 void global_pooling_fields(Fields& f, GlobalPoolingOptions& o) {
   f("keepdims", o.keepdims);
+}
+
+Layer global_pooling(bool max, int dims, GlobalPoolingOptions o, Site site) {
+  const Layer layer = make_layer<GlobalPoolingBase>(max, dims, o, site);
+  describe<global_pooling_fields>(layer, std::move(o));
+  return layer;
 }
 
 }  // namespace
 
 GlobalMaxPooling1D::GlobalMaxPooling1D(GlobalPoolingOptions o, Site site)
-    : Layer(make(true, 1, o, site)) {
-  describe<global_pooling_fields>(*this, std::move(o));
-}
+    : Layer(global_pooling(true, 1, std::move(o), site)) {}
 GlobalMaxPooling2D::GlobalMaxPooling2D(GlobalPoolingOptions o, Site site)
-    : Layer(make(true, 2, o, site)) {
-  describe<global_pooling_fields>(*this, std::move(o));
-}
+    : Layer(global_pooling(true, 2, std::move(o), site)) {}
 GlobalAveragePooling1D::GlobalAveragePooling1D(GlobalPoolingOptions o,
                                                Site site)
-    : Layer(make(false, 1, o, site)) {
-  describe<global_pooling_fields>(*this, std::move(o));
-}
+    : Layer(global_pooling(false, 1, std::move(o), site)) {}
 GlobalAveragePooling2D::GlobalAveragePooling2D(GlobalPoolingOptions o,
                                                Site site)
-    : Layer(make(false, 2, o, site)) {
-  describe<global_pooling_fields>(*this, std::move(o));
-}
+    : Layer(global_pooling(false, 2, std::move(o), site)) {}
 
 GlobalMaxPooling3D::GlobalMaxPooling3D(GlobalPoolingOptions o, Site site)
-    : Layer(make(true, 3, o, site)) {
-  describe<global_pooling_fields>(*this, std::move(o));
-}
+    : Layer(global_pooling(true, 3, std::move(o), site)) {}
 GlobalAveragePooling3D::GlobalAveragePooling3D(GlobalPoolingOptions o,
                                                Site site)
-    : Layer(make(false, 3, o, site)) {
-  describe<global_pooling_fields>(*this, std::move(o));
-}
+    : Layer(global_pooling(false, 3, std::move(o), site)) {}
 
 void add_global_pooling_classes(Classes& c) {
   c.layers["GlobalMaxPooling1D"] =

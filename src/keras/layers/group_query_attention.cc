@@ -177,9 +177,7 @@ void group_query_attention_fields(Fields& f, int64_t& head_dim,
   f("use_bias", o.use_bias);
   f("sliding_window", o.sliding_window);
   f("use_gate", o.use_gate);
-  if (f.reading() || o.use_causal_mask) {
-    f("use_causal_mask", o.use_causal_mask);
-  }
+  if (f.reading() || o.use_causal_mask) f("use_causal_mask", o.use_causal_mask);
   f("kernel_initializer", o.kernel_initializer);
   f("bias_initializer", o.bias_initializer);
   kernel_penalty_fields(f, o);

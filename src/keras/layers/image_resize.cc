@@ -62,8 +62,7 @@ void add_weights(Mix* mix, int64_t row, int64_t first, int64_t last,
   for (double w : weights) sum += w;
   for (int64_t j = first; j <= last; ++j) {
     const double w = weights[static_cast<size_t>(j - first)];
-    mix->matrix[static_cast<size_t>(row * mix->from + j)] =
-        static_cast<float>(w / sum);
+    mix->matrix[row * mix->from + j] = static_cast<float>(w / sum);
   }
   mix->most = std::max(mix->most, last - first + 1);
 }
@@ -99,8 +98,7 @@ Tensor nearest_along(const Tensor& x, int axis, int64_t to, Site site) {
   std::vector<int32_t> at;
   for (int64_t i = 0; i < to; ++i) {
     const float center = (static_cast<float>(i) + 0.5f) * scale;
-    at.push_back(static_cast<int32_t>(
-        std::min<int64_t>(static_cast<int64_t>(center), from - 1)));
+    at.push_back(std::min<int64_t>(static_cast<int64_t>(center), from - 1));
   }
   return gather(x, constant(at, {to}, site), axis, site);
 }

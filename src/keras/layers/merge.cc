@@ -54,8 +54,10 @@ class MergeBase final : public LayerBase {
   const Merge kind_;
 };
 
-Layer merge(const Merge& kind, const NameOptions& o, Site site) {
-  return make_layer<MergeBase>(kind, o, site);
+Layer merge(const Merge& kind, NameOptions o, Site site) {
+  const Layer layer = make_layer<MergeBase>(kind, o, site);
+  describe<name_only>(layer, std::move(o));
+  return layer;
 }
 
 class ConcatenateBase final : public LayerBase {
@@ -76,31 +78,19 @@ void concatenate_fields(Fields& f, ConcatenateOptions& o) { f("axis", o.axis); }
 }  // namespace
 
 Add::Add(NameOptions o, Site site)
-    : Layer(merge({"Add", &math::add}, o, site)) {
-  describe<name_only>(*this, std::move(o));
-}
+    : Layer(merge({"Add", &math::add}, std::move(o), site)) {}
 Subtract::Subtract(NameOptions o, Site site)
     : Layer(merge({.type = "Subtract", .combine = &math::subtract, .inputs = 2},
-                  o, site)) {
-  describe<name_only>(*this, std::move(o));
-}
+                  std::move(o), site)) {}
 Multiply::Multiply(NameOptions o, Site site)
-    : Layer(merge({"Multiply", &math::multiply}, o, site)) {
-  describe<name_only>(*this, std::move(o));
-}
+    : Layer(merge({"Multiply", &math::multiply}, std::move(o), site)) {}
 Average::Average(NameOptions o, Site site)
-    : Layer(merge({.type = "Average", .combine = &math::add, .mean = true}, o,
-                  site)) {
-  describe<name_only>(*this, std::move(o));
-}
+    : Layer(merge({.type = "Average", .combine = &math::add, .mean = true},
+                  std::move(o), site)) {}
 Maximum::Maximum(NameOptions o, Site site)
-    : Layer(merge({"Maximum", &math::maximum}, o, site)) {
-  describe<name_only>(*this, std::move(o));
-}
+    : Layer(merge({"Maximum", &math::maximum}, std::move(o), site)) {}
 Minimum::Minimum(NameOptions o, Site site)
-    : Layer(merge({"Minimum", &math::minimum}, o, site)) {
-  describe<name_only>(*this, std::move(o));
-}
+    : Layer(merge({"Minimum", &math::minimum}, std::move(o), site)) {}
 Concatenate::Concatenate(ConcatenateOptions options, Site site)
     : Layer(described<ConcatenateBase, concatenate_fields>(
           site, std::move(options))) {}

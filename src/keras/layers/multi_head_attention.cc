@@ -172,9 +172,7 @@ void multi_head_attention_fields(Fields& f, int64_t& num_heads,
   if (o.output_dim != 0) output_shape = o.output_dim;
   f.one("output_shape", output_shape);
   o.output_dim = output_shape.value_or(0);
-  if (f.reading() || o.use_causal_mask) {
-    f("use_causal_mask", o.use_causal_mask);
-  }
+  if (f.reading() || o.use_causal_mask) f("use_causal_mask", o.use_causal_mask);
   f("kernel_initializer", o.kernel_initializer);
   f("bias_initializer", o.bias_initializer);
   kernel_penalty_fields(f, o);

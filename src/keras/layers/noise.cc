@@ -118,23 +118,21 @@ void stddev_fields(Fields& f, double& stddev, DropoutOptions& o) {
   f("seed", o.seed);
 }
 
+Layer spatial_dropout(const char* type, int dims, double rate, DropoutOptions o,
+                      Site site) {
+  const Layer layer = make_layer<SpatialDropoutBase>(type, dims, rate, o, site);
+  describe<rate_fields>(layer, rate, std::move(o));
+  return layer;
+}
+
 }  // namespace
 
 SpatialDropout1D::SpatialDropout1D(double rate, DropoutOptions o, Site site)
-    : Layer(make_layer<SpatialDropoutBase>("SpatialDropout1D", 1, rate, o,
-                                           site)) {
-  describe<rate_fields>(*this, rate, std::move(o));
-}
+    : Layer(spatial_dropout("SpatialDropout1D", 1, rate, std::move(o), site)) {}
 SpatialDropout2D::SpatialDropout2D(double rate, DropoutOptions o, Site site)
-    : Layer(make_layer<SpatialDropoutBase>("SpatialDropout2D", 2, rate, o,
-                                           site)) {
-  describe<rate_fields>(*this, rate, std::move(o));
-}
+    : Layer(spatial_dropout("SpatialDropout2D", 2, rate, std::move(o), site)) {}
 SpatialDropout3D::SpatialDropout3D(double rate, DropoutOptions o, Site site)
-    : Layer(make_layer<SpatialDropoutBase>("SpatialDropout3D", 3, rate, o,
-                                           site)) {
-  describe<rate_fields>(*this, rate, std::move(o));
-}
+    : Layer(spatial_dropout("SpatialDropout3D", 3, rate, std::move(o), site)) {}
 AlphaDropout::AlphaDropout(double rate, DropoutOptions o, Site site)
     : Layer(
           described<AlphaDropoutBase, rate_fields>(site, rate, std::move(o))) {}

@@ -74,38 +74,35 @@ void pooling_fields(Fields& f, Size& pool_size, PoolingOptions<Size>& o) {
   f("padding", o.padding);
 }
 
+template <class OpOptions, class Size>
+Layer pooling(const char* type, bool max, Size size, PoolingOptions<Size> o,
+              Site site) {
+  const Layer layer =
+      make_layer<PoolingBase<OpOptions>>(type, max, size, o, site);
+  describe<pooling_fields<Size>>(layer, size, std::move(o));
+  return layer;
+}
+
 }  // namespace
 
 MaxPooling1D::MaxPooling1D(int64_t size, Pooling1DOptions o, Site site)
-    : Layer(make_layer<PoolingBase<nn::Pool1DOptions>>("MaxPooling1D", true,
-                                                       size, o, site)) {
-  describe<pooling_fields<int64_t>>(*this, size, std::move(o));
-}
+    : Layer(pooling<nn::Pool1DOptions>("MaxPooling1D", true, size, std::move(o),
+                                       site)) {}
 AveragePooling1D::AveragePooling1D(int64_t size, Pooling1DOptions o, Site site)
-    : Layer(make_layer<PoolingBase<nn::Pool1DOptions>>("AveragePooling1D",
-                                                       false, size, o, site)) {
-  describe<pooling_fields<int64_t>>(*this, size, std::move(o));
-}
+    : Layer(pooling<nn::Pool1DOptions>("AveragePooling1D", false, size,
+                                       std::move(o), site)) {}
 MaxPooling2D::MaxPooling2D(Size2D size, Pooling2DOptions o, Site site)
-    : Layer(make_layer<PoolingBase<nn::PoolOptions>>("MaxPooling2D", true, size,
-                                                     o, site)) {
-  describe<pooling_fields<Size2D>>(*this, size, std::move(o));
-}
+    : Layer(pooling<nn::PoolOptions>("MaxPooling2D", true, size, std::move(o),
+                                     site)) {}
 AveragePooling2D::AveragePooling2D(Size2D size, Pooling2DOptions o, Site site)
-    : Layer(make_layer<PoolingBase<nn::PoolOptions>>("AveragePooling2D", false,
-                                                     size, o, site)) {
-  describe<pooling_fields<Size2D>>(*this, size, std::move(o));
-}
+    : Layer(pooling<nn::PoolOptions>("AveragePooling2D", false, size,
+                                     std::move(o), site)) {}
 MaxPooling3D::MaxPooling3D(Size3D size, Pooling3DOptions o, Site site)
-    : Layer(make_layer<PoolingBase<nn::Pool3DOptions>>("MaxPooling3D", true,
-                                                       size, o, site)) {
-  describe<pooling_fields<Size3D>>(*this, size, std::move(o));
-}
+    : Layer(pooling<nn::Pool3DOptions>("MaxPooling3D", true, size, std::move(o),
+                                       site)) {}
 AveragePooling3D::AveragePooling3D(Size3D size, Pooling3DOptions o, Site site)
-    : Layer(make_layer<PoolingBase<nn::Pool3DOptions>>("AveragePooling3D",
-                                                       false, size, o, site)) {
-  describe<pooling_fields<Size3D>>(*this, size, std::move(o));
-}
+    : Layer(pooling<nn::Pool3DOptions>("AveragePooling3D", false, size,
+                                       std::move(o), site)) {}
 
 void add_pooling_classes(Classes& c) {
   c.layers["MaxPooling1D"] = &layer_of<MaxPooling1D, pooling_fields<int64_t>>;

@@ -23,9 +23,7 @@ class ColorJitterBase final : public LayerBase {
     if (o.saturation_factor) {
       layers_.push_back(track(RandomSaturation(*o.saturation_factor, each)));
     }
-    if (o.hue_factor) {
-      layers_.push_back(track(RandomHue(*o.hue_factor, each)));
-    }
+    if (o.hue_factor) layers_.push_back(track(RandomHue(*o.hue_factor, each)));
   }
   Tensors call(const Tensors& x, bool training) override {
     Tensor y = math::cast(one_input(state(), x), float32, site());

@@ -73,9 +73,7 @@ class CropBase final : public AugmentBase {
  protected:
   Tensor change(const Tensor& x, bool training) override {
     const int64_t h = x.shape()[1], w = x.shape()[2];
-    if (!random_ || !training || h < h_ || w < w_) {
-      return centered(x, h_, w_);
-    }
+    if (!random_ || !training || h < h_ || w < w_) return centered(x, h_, w_);
     return along(along(x, 1, h, h_), 2, w, w_);
   }
 

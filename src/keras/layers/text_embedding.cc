@@ -2,7 +2,6 @@
 
 #include "keras/layers/text_embedding.h"
 
-#include "berth/errors.h"
 #include "berth/keras/sequence_layers.h"
 #include "berth/ops/array.h"
 #include "berth/ops/math.h"

@@ -205,9 +205,7 @@ int64_t Vocabulary<Key>::index_of(const Key& token) const {
   const auto found = index_.find(token);
   if (found != index_.end()) return found->second;
   if (s_.num_oov == 1) return oov_start();
-  if (s_.num_oov > 1) {
-    return oov_start() + oov_bin(token, s_.num_oov, s_.salt);
-  }
+  if (s_.num_oov > 1) return oov_start() + oov_bin(token, s_.num_oov, s_.salt);
   fail_in(layer_,
           "{}: \"{}\" is not in the vocabulary; expected "
           "one that is, or num_oov_indices above 0",

@@ -98,9 +98,7 @@ Tensor aligned_weights(const Tensor& weights, const Tensor& values, Site site) {
         weights.shape().str(), values.shape().str(),
         where_text(nullptr, site)));
   }
-  while (w.rank() > 0 && w.rank() < values.rank()) {
-    w = expand_dims(w, -1, site);
-  }
+  while (w.rank() > 0 && w.rank() < values.rank()) w = expand_dims(w, -1, site);
   return w;
 }
 
@@ -155,9 +153,7 @@ Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred,
 
 Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred,
                         const Tensor& sample_weight, Site site) const {
-  if (!fn_) {
-    throw errors::FailedPrecondition("an empty Loss was called");
-  }
+  if (!fn_) throw errors::FailedPrecondition("an empty Loss was called");
   set_site(site);
   const MaskScope masks;  // of what fn_ leaves out
   Tensor values = fn_(y_true, y_pred);

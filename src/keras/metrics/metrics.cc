@@ -163,9 +163,7 @@ double Metric::result() const {
                   static_cast<double>(all.size()));
 }
 void Metric::reset_state() const {
-  for (const Variable& v : variables()) {
-    v.assign(zeros(v.shape(), v.dtype()));
-  }
+  for (const Variable& v : variables()) v.assign(zeros(v.shape(), v.dtype()));
 }
 
 const std::string& Metric::name() const { return base_->name(); }

@@ -92,8 +92,7 @@ Tensors in_order(const char* what, const NamedTensors& tensors,
   list.resize(names.size());
   for (const auto& [name, t] : tensors.items()) {
     const auto at = std::find(names.begin(), names.end(), name);
-    if (at == names.end() ||
-        list[static_cast<size_t>(at - names.begin())].defined()) {
+    if (at == names.end() || list[at - names.begin()].defined()) {
       throw errors::InvalidArgument(
           fmt::format("{}: \"{}\" is {}{}; expected each of {} once", what,
                       name, at == names.end() ? "unknown" : "there twice",

@@ -89,9 +89,7 @@ distribute::StrategyPlan Model::strategy_plan(
         name(), where_text(nullptr, site),
         t.core ? "another " + t.core->name() : "no strategy", strategy.name()));
   }
-  if (t.core->undecided() != nullptr) {
-    distribute::choose_plan(*t.core, step);
-  }
+  if (t.core->undecided() != nullptr) distribute::choose_plan(*t.core, step);
   if (batch_size < t.core->num_replicas()) {
     throw errors::InvalidArgument(fmt::format(
         "a plan of model \"{}\"{}: the batch has {} examples, there are {} "

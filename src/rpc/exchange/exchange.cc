@@ -210,9 +210,7 @@ void TaskExchange::ordered_sum(std::span<const SlicePart> parts, int32_t slices,
       in.push_back(i.data);
     }
     const std::string wrong = check_slices(own, {0, slices}, slices);
-    if (!wrong.empty()) {
-      throw errors::InvalidArgument("ordered_sum: " + wrong);
-    }
+    if (!wrong.empty()) throw errors::InvalidArgument("ordered_sum: " + wrong);
     Sums().tree(in, own, slices, sum, count, dtype);
   }
 }
@@ -310,9 +308,7 @@ void TaskExchange::all_gather(const void* data,
     packed = c.scratch.data();
     for (const std::vector<int>& ranks : peers_.hosts()) {
       for (const int r : ranks) {
-        if (bytes_by_rank[r] > 0) {
-          std::memcpy(at[r], packed, bytes_by_rank[r]);
-        }
+        if (bytes_by_rank[r] > 0) std::memcpy(at[r], packed, bytes_by_rank[r]);
         packed += bytes_by_rank[r];
       }
     }

@@ -9,8 +9,10 @@
 #define BERTH_RPC_EXCHANGE_MESSAGES_H_
 
 #include <memory>
+#include <thread>
 #include <vector>
 
+#include "base/spin.h"
 #include "rpc/exchange/peers.h"
 
 namespace berth::exchange {
@@ -44,8 +46,12 @@ class Messages {
   virtual void receive(int from, uint64_t slot, void* data, size_t bytes,
                        Box& box) = 0;
   // Waits until the box has counted this many.
-  virtual void wait_sent(Box& box, size_t count) = 0;
-  virtual void wait_received(Box& box, size_t count) = 0;
+  void wait_sent(Box& box, size_t count) {
+    run_until([&] { return box.sent.size() >= count; });
+  }
+  void wait_received(Box& box, size_t count) {
+    run_until([&] { return box.received.size() >= count; });
+  }
   // Waits until what was sent arrives without further calls of this rank.
   virtual void end() = 0;
   // Drops messages that refer to the box after a failed call.
@@ -57,10 +63,35 @@ class Messages {
   Messages(Peers& peers, std::vector<int> ranks, int me)
       : peers_(peers), ranks_(std::move(ranks)), me_(me) {}
 
+  // Moves bytes; while none move it spins for a moment, then sleeps.
+  template <class Done>
+  void run_until(Done done) {
+    auto idle_since = Clock::now();
+    while (!done()) {
+      if (move()) {
+        idle_since = Clock::now();
+        continue;
+      }
+      if (done()) break;
+      if (spins_ && Clock::now() - idle_since < kSpin && !peers_.ended()) {
+        spin_pause();
+        continue;
+      }
+      sleep();
+    }
+    wait_->done_waiting();
+  }
+  virtual bool move() = 0;   // whether any bytes moved
+  virtual void sleep() = 0;  // until some can, or for a slice
+
   Peers& peers_;
   const std::vector<int> ranks_;  // of the exchange, by position here
   const int me_;                  // the own position
   Wait* wait_ = nullptr;
+
+ private:
+  static constexpr auto kSpin = std::chrono::microseconds(50);
+  const bool spins_ = std::thread::hardware_concurrency() > 1;
 };
 
 // By sockets, or (ExchangeOptions::ucx) by UCX.

@@ -1,6 +1,5 @@
 #include "rpc/exchange/port_messages.h"
 
-#include <fmt/format.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -9,10 +8,8 @@
 #include <cstring>
 #include <deque>
 #include <map>
-#include <thread>
 
 #include "base/live_counts.h"
-#include "base/spin.h"
 #include "rpc/exchange/socket_messages.h"
 
 namespace berth::exchange {
@@ -24,7 +21,6 @@ using rpc::PortHello;
 using rpc::PortOp;
 
 constexpr uint32_t kPortMessageMagic = 0x4d787555;  // "UuxM"
-constexpr auto kPortSpin = std::chrono::microseconds(50);
 // Messages of a rank that may wait for their receive.
 constexpr size_t kMostArrived = 1 << 16;
 
@@ -91,7 +87,6 @@ struct PortMessages::Pair {
 
 PortMessages::PortMessages(Peers& peers, std::vector<int> ranks, int me)
     : Messages(peers, std::move(ranks), me),
-      spins_(std::thread::hardware_concurrency() > 1),
       pairs_(ranks_.size()),
       port_(rpc::open_port(peers.link().loopback_only())) {
   static_assert(sizeof(Header) <= rpc::MessagePort::kMostHead);
@@ -376,32 +371,6 @@ void PortMessages::abandon() {
   sending_.clear();
   receiving_.clear();
   pairs_.clear();
-}
-
-template <class Done>
-void PortMessages::run_until(Done done) {
-  auto idle_since = Clock::now();
-  while (!done()) {
-    if (move()) {
-      idle_since = Clock::now();
-      continue;
-    }
-    if (done()) break;
-    if (spins_ && Clock::now() - idle_since < kPortSpin && !peers_.ended()) {
-      spin_pause();
-      continue;
-    }
-    sleep();
-  }
-  wait_->done_waiting();
-}
-
-void PortMessages::wait_sent(Box& box, size_t count) {
-  run_until([&] { return box.sent.size() >= count; });
-}
-
-void PortMessages::wait_received(Box& box, size_t count) {
-  run_until([&] { return box.received.size() >= count; });
 }
 
 void PortMessages::end() {

@@ -30,8 +30,6 @@ class PortMessages final : public Messages {
                size_t bytes, Box& box) override;
   void receive(int from, uint64_t slot, void* data, size_t bytes,
                Box& box) override;
-  void wait_sent(Box& box, size_t count) override;
-  void wait_received(Box& box, size_t count) override;
   void end() override;
   void forget(Box& box) override;
   void abandon() override;
@@ -53,16 +51,13 @@ class PortMessages final : public Messages {
   void take(int rank, Pair& p);
   bool finish_sends();
   bool finish_receives();
-  bool move();
-  void sleep();
+  bool move() override;
+  void sleep() override;
   bool wants(int rank) const;      // something that has not come
   bool busy_with(int rank) const;  // something that is on its way
   int awaited() const;
   [[noreturn]] void closed(int rank, const std::string& cause);
-  template <class Done>
-  void run_until(Done done);
 
-  const bool spins_;
   std::vector<std::unique_ptr<Pair>> pairs_;
   std::vector<Posted> posted_;
   std::list<Sending> sending_;  // UCX points to these

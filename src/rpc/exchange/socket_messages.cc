@@ -8,10 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <thread>
 
 #include "base/live_counts.h"
-#include "base/spin.h"
 
 namespace berth::exchange {
 
@@ -21,7 +19,6 @@ constexpr uint32_t kMessageMagic = 0x4d787442;  // "BtxM"
 constexpr size_t kReadBytes = 64 << 10;
 constexpr size_t kStrayBytes = size_t{64} << 20;
 constexpr ssize_t kTurnBytes = 128 << 10;
-constexpr auto kWireSpin = std::chrono::microseconds(50);
 
 }  // namespace
 
@@ -78,9 +75,7 @@ struct SocketMessages::Pair {
 };
 
 SocketMessages::SocketMessages(Peers& peers, std::vector<int> ranks, int me)
-    : Messages(peers, std::move(ranks), me),
-      spins_(std::thread::hardware_concurrency() > 1),
-      pairs_(ranks_.size()) {}
+    : Messages(peers, std::move(ranks), me), pairs_(ranks_.size()) {}
 
 SocketMessages::~SocketMessages() = default;
 
@@ -358,32 +353,6 @@ void SocketMessages::sleep() {
   }
   wait_->check(awaited());
   poll(polled_.data(), polled_.size(), slice_ms);
-}
-
-template <class Done>
-void SocketMessages::run_until(Done done) {
-  auto idle_since = Clock::now();
-  while (!done()) {
-    if (move()) {
-      idle_since = Clock::now();
-      continue;
-    }
-    if (done()) break;
-    if (spins_ && Clock::now() - idle_since < kWireSpin && !peers_.ended()) {
-      spin_pause();
-      continue;
-    }
-    sleep();
-  }
-  wait_->done_waiting();
-}
-
-void SocketMessages::wait_sent(Box& box, size_t count) {
-  run_until([&] { return box.sent.size() >= count; });
-}
-
-void SocketMessages::wait_received(Box& box, size_t count) {
-  run_until([&] { return box.received.size() >= count; });
 }
 
 void SocketMessages::forget(Box& box) {

@@ -6,7 +6,6 @@
 
 #include <poll.h>
 
-#include <deque>
 #include <memory>
 #include <vector>
 
@@ -26,8 +25,6 @@ class SocketMessages final : public Messages {
                size_t bytes, Box& box) override;
   void receive(int from, uint64_t slot, void* data, size_t bytes,
                Box& box) override;
-  void wait_sent(Box& box, size_t count) override;
-  void wait_received(Box& box, size_t count) override;
   void end() override {}  // the kernel has it
   void forget(Box& box) override;
   void abandon() override {}  // only this thread moves bytes
@@ -48,14 +45,11 @@ class SocketMessages final : public Messages {
   bool find_stray(const Posted& posted);
   bool connected(int rank, Pair& p);
   [[noreturn]] void closed(int rank, const char* cause);
-  template <class Done>
-  void run_until(Done done);
-  bool move();
-  void sleep();
+  bool move() override;
+  void sleep() override;
   bool wants(int rank) const;
   int awaited() const;
 
-  const bool spins_;
   std::vector<std::unique_ptr<Pair>> pairs_;
   std::vector<Posted> posted_;
   std::vector<Stray> strays_;
