@@ -26,10 +26,9 @@ class BerthExportArchive:
         if isinstance(resource, berth.Module):
             return setattr(self._kept, f"tracked_{len(vars(self._kept))}", resource)
         if not isinstance(resource, layers.Layer):
-            raise ValueError("Invalid resource type. Expected a Keras `Layer` or `Model` or a "
-                             f"TensorFlow `Trackable`, a tf.Module. Received object {resource} of type '{type(resource)}'.")
+            raise ValueError(f"Invalid resource type. Expected a layer or model of Keras, or a tf.Module; got {resource!r}")
         if not resource.built:
-            raise ValueError("The layer provided has not yet been built. It must be built before export.")
+            raise ValueError(f"{resource.name!r} has no variables yet. It must be built, or called once, before it is exported")
         self._tracked.append(resource)
 
     def add_endpoint(self, name, fn, input_signature=None, **kwargs):
@@ -39,15 +38,15 @@ class BerthExportArchive:
         fn must be a tf.function that was called.
         """
         if name in self._endpoints:
-            raise ValueError(f"Endpoint name '{name}' is already taken.")
+            raise ValueError(f"Endpoint name {name!r} is already taken")
         if kwargs:
-            raise ValueError(f"'jax2tf_kwargs' and 'is_static' are only supported with the jax backend; got {sorted(kwargs)}")
+            raise ValueError(f"add_endpoint: {', '.join(sorted(kwargs))} mean nothing on Berth; they are of JAX")
         if input_signature is None:
             if not hasattr(fn, "concrete_functions"):
-                raise ValueError("If the `fn` argument provided is not a `tf.function`, you must provide an `input_signature` "
-                                 "argument to specify the shape and dtype of the function arguments.")
+                raise ValueError(f"If the `fn` argument promises no graph, as {fn!r} does not, you must provide an `input_signature`")
             if not fn.concrete_functions():
-                raise ValueError(f"The provided tf.function '{fn}' has never been called. Call it, or pass `input_signature`.")
+                raise ValueError(f"The provided tf.function {fn!r} has no graph yet: you must either provide a function that was "
+                                 "called, or an `input_signature`")
         else:
             self._specs[name] = tree.map_structure(_spec, list(input_signature))
             fn = berth.function(fn, input_signature=self._specs[name], autograph=False)
@@ -62,24 +61,23 @@ class BerthExportArchive:
     def add_variable_collection(self, name, variables):
         """Keeps variables as the attribute `name` of what will be loaded; ValueError of what is not a list of variables."""
         if not isinstance(variables, (list, tuple, set)):
-            raise ValueError(f"Expected `variables` to be a list/tuple/set. Received instead object of type '{type(variables)}'.")
+            raise ValueError(f"Expected `variables` to be a list, tuple or set; got {type(variables).__name__}")
         if not all(isinstance(v, (berth.Variable, backend.Variable)) for v in variables):
-            raise ValueError("Expected all elements in `variables` to be `tf.Variable` instances. Found instead the following "
-                             f"types: {list({type(v) for v in variables})}")
+            raise ValueError("Expected all elements in `variables` to be variables; got "
+                             f"{', '.join(sorted({type(v).__name__ for v in variables}))}")
         setattr(self._kept, name, _values(variables))
 
     def write_out(self, filepath, options=None, verbose=True):
         """Writes the folder; ValueError where there is no endpoint."""
         if not self._endpoints:
-            raise ValueError("No endpoints have been set yet. Call add_endpoint().")
+            raise ValueError("No endpoints have been set: call add_endpoint() or track_and_add_endpoint() before")
         self._kept.kept_variables = _values(self.variables)
         first = next(iter(self._endpoints.values()))
         saved_model.save(self._kept, str(filepath), {**self._endpoints, **(
             {} if "serving_default" in self._endpoints else {"serving_default": first})}, options)
         if verbose:
             said = "\n\n".join(f"* Endpoint '{name}'\n    {self._specs.get(name, 'as it was called')}" for name in self._endpoints)
-            io_utils.print_msg(f"Saved artifact at '{filepath}', a folder of Berth that tf.saved_model.load() of Berth reads. "
-                               f"The following endpoints are available:\n\n{said}")
+            io_utils.print_msg(f"{filepath} is a folder of Berth, which its tf.saved_model.load() reads. Its endpoints:\n\n{said}")
 
 
 def _values(variables):
