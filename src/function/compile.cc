@@ -117,15 +117,9 @@ bool computes_on_cpu_and_others(const Graph& placed) {
 }
 
 // Uses the rules, unless the policy asks for the planner.
-AutoPlaced plan_places(const CompileJob& job, Graph& g,
-                       const PlaceOptions& devices, bool replicas, int slices) {
-  const placement::Policy policy = job.options.placement.empty()
-                                       ? config::placement_policy()
-                                       : job.options.placement;
-  if (policy.is_fit()) {
-    fit_memory(g, devices,
-               {job.options.optimize, slices, false, /*may_measure=*/false});
-  }
+AutoPlaced plan_places(const placement::Policy& policy, const CompileJob& job,
+                       Graph& g, const PlaceOptions& devices, bool replicas,
+                       int slices) {
   if (!policy.is_auto()) return {};
   if (!replicas) {
     return auto_place(g, devices,
@@ -194,8 +188,7 @@ void place_and_cut(Graph& graph, const BodyPlace* body, const How& how,
     rewrite_bodies(n, [&](const std::string& role, Graph& inner) {
       const BodyPlace where{n.assigned, num_vars_of(n, role)};
       PlacedGraph& in = placed.bodies.emplace_back();
-      in.path =
-          (placed.path.empty() ? "" : placed.path + "/") + n.name + "/" + role;
+      in.path = body_path(placed.path, n, role);
       place_and_cut(inner, &where, how, in);
       return true;
     });
@@ -248,10 +241,19 @@ CompiledGraph compile_graph(const CompileJob& job) {
   }
   // Devices: a plan or rules; then passes per device and splitting the graph.
   const PlaceOptions devices = real_devices();
-  AutoPlaced planned = plan_places(job, g, devices, replicas, options.slices);
-  c.placed = place_all(g, devices, job.options.optimize);
+  const placement::Policy policy = job.options.placement.empty()
+                                       ? config::placement_policy()
+                                       : job.options.placement;
   const bool in_order =
       job.options.rewrite != nullptr && job.options.rewrite->in_order();
+  AutoPlaced planned =
+      plan_places(policy, job, g, devices, replicas, options.slices);
+  if (policy.is_fit()) {
+    fit_memory(g, devices,
+               {job.options.optimize, options.slices, in_order,
+                /*may_measure=*/false});
+  }
+  c.placed = place_all(g, devices, job.options.optimize);
   if (planned.planned || in_order) {
     options.in_order = true;
     // The launching thread must not compute: others would get their work late.

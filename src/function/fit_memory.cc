@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -50,22 +49,21 @@ class Fitter {
     Graph graph;
   };
 
-  // The graph and its bodies.
   std::vector<Part> parts() const {
     Graph copy = graph_;
     std::vector<Part> all;
     collect(place_all(copy, places_, options_.optimize, true), all);
     return all;
   }
-  static void collect(PlacedGraph placed, std::vector<Part>& all) {
+  void collect(PlacedGraph placed, std::vector<Part>& all) const {
     number_as_run(placed.graph);
     all.push_back({placed.path, std::move(placed.graph)});
     for (PlacedGraph& body : placed.bodies) collect(std::move(body), all);
   }
 
   // Updates of variables run early: so they free gradients.
-  static void number_as_run(Graph& g) {
-    const WorkOrder work = find_work(g);
+  void number_as_run(Graph& g) const {
+    const WorkOrder work = find_work(g, options_.in_order);
     std::vector<int32_t> to(g.nodes.size());
     int32_t next = 0;
     for (int32_t i = 0; i < g.size(); ++i) {
@@ -93,8 +91,7 @@ class Fitter {
     }
     for (Node& n : g.nodes) {
       rewrite_bodies(n, [&](const std::string& role, Graph& body) {
-        const std::string at =
-            (path.empty() ? "" : path + "/") + n.name + "/" + role;
+        const std::string at = body_path(path, n, role);
         if (!part.path.starts_with(at)) return false;
         put(body, part, at);
         return true;
@@ -176,16 +173,16 @@ class Fitter {
     if (peak <= room) return;
     // The part that holds most there: the step, or the body that repeats it.
     const Part* most = nullptr;
+    RecomputeCosts costs;
     int64_t most_bytes = -1;
     for (const Part& part : all) {
-      Graph same = part.graph;
-      const int64_t bytes = recompute(same, costs_on(d, same),
-                                      std::numeric_limits<int64_t>::max())
-                                .all_bytes;
-      if (bytes > most_bytes) most = &part;
-      most_bytes = std::max(most_bytes, bytes);
+      RecomputeCosts of_part = costs_on(d, part.graph);
+      const int64_t bytes = most_bytes_alive(part.graph, of_part);
+      if (bytes <= most_bytes) continue;
+      most = &part;
+      most_bytes = bytes;
+      costs = std::move(of_part);
     }
-    const RecomputeCosts costs = costs_on(d, most->graph);
     // What the plan has beside the results in the graph's order stays.
     int64_t limit = most_bytes - (peak - room), least = peak;
     std::optional<Fitted> best;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/fresh_process_testing.h"
@@ -59,8 +60,8 @@ struct FitTrained {
   std::string plan;
 };
 
-FitTrained train_fit(const char* where, const char* placement,
-                     int rows = kFitRows, int width = kFitWidth) {
+FitTrained train_fit(const char* where, const char* placement, int rows,
+                     int width) {
   random::set_seed(1);
   const auto on = device(where);
   const FitLayers model(kFitLayers, width);
@@ -92,22 +93,29 @@ void listen(const std::string& id) {
   });
 }
 
-void trains_in_half() {
-  use_gpus(9);
+// Trains where all fits, and within a limit with the same bits.
+std::pair<FitTrained, FitTrained> train_within(int limit_mb, int rows,
+                                               int width) {
+  use_gpus(limit_mb);
   listen("computed-again");
-  const FitTrained whole = train_fit("/GPU:0", "fit");
+  FitTrained whole = train_fit("/GPU:0", "fit", rows, width);
   check(said().empty(), "what fits stays as it is");
   check(occurrences("/again", whole.plan) == 0, whole.plan);
-  check(whole.info.peak_bytes > size_t{14} << 20,
-        "the step takes more: " + std::to_string(whole.info.peak_bytes));
-  const FitTrained half = train_fit("/GPU:1", "fit");
-  check(half.info.peak_bytes < size_t{9} << 20, "the plan fits");
-  check(config::get_memory_info("/GPU:1").peak_bytes <= size_t{9} << 20,
-        "the run fits");
-  check(occurrences("/again", half.plan) > 4, half.plan);
-  check(said().find("results need not be kept") != std::string::npos, said());
+  FitTrained half = train_fit("/GPU:1", "fit", rows, width);
+  const size_t limit = static_cast<size_t>(limit_mb) << 20;
+  check(half.info.peak_bytes < limit, "the plan fits");
+  check(config::get_memory_info("/GPU:1").peak_bytes <= limit, "the run fits");
   check(half.losses == whole.losses, "the losses");
   check(half.kernel == whole.kernel, "the kernels");
+  return {std::move(whole), std::move(half)};
+}
+
+void trains_in_half() {
+  const auto [whole, half] = train_within(9, kFitRows, kFitWidth);
+  check(whole.info.peak_bytes > size_t{14} << 20,
+        "the step takes more: " + std::to_string(whole.info.peak_bytes));
+  check(occurrences("/again", half.plan) > 4, half.plan);
+  check(said().find("results need not be kept") != std::string::npos, said());
 }
 
 TEST(FitMemory, TrainsInHalfOfTheMemoryWithTheSameBits) {
@@ -116,17 +124,9 @@ TEST(FitMemory, TrainsInHalfOfTheMemoryWithTheSameBits) {
 
 // Products of so many terms take longer than the way to the host and back.
 void waits_on_the_host() {
-  use_gpus(66);
-  listen("computed-again");
-  const FitTrained whole = train_fit("/GPU:0", "fit", 256, 1024);
-  check(said().empty(), "what fits stays as it is");
-  const FitTrained half = train_fit("/GPU:1", "fit", 256, 1024);
+  const auto [whole, half] = train_within(66, 256, 1024);
   check(occurrences("/away", half.plan) > 0, said() + half.plan);
   check(said().find("wait on the host") != std::string::npos, said());
-  check(config::get_memory_info("/GPU:1").peak_bytes <= size_t{66} << 20,
-        "the run fits");
-  check(half.losses == whole.losses, "the losses");
-  check(half.kernel == whole.kernel, "the kernels");
 }
 
 TEST(FitMemory, LetsResultsWaitOnTheHostWhereThatIsFaster) {
@@ -138,7 +138,7 @@ void says_what_cannot_fit() {
   listen("does-not-fit");
   bool full = false;
   try {
-    train_fit("/GPU:1", "fit");
+    train_fit("/GPU:1", "fit", kFitRows, kFitWidth);
   } catch (const errors::ResourceExhausted&) {
     full = true;
   }

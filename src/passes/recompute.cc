@@ -15,18 +15,16 @@ namespace {
 // Writes the nodes of a graph anew, with copies among them.
 class Rewriter {
  public:
-  Rewriter(Graph& graph, const RecomputeCosts& costs, const Choice& choice)
+  Rewriter(Graph& graph, const RecomputeCosts& costs, const Drops& drops)
       : graph_(graph),
         costs_(costs),
-        cuts_(choice.cuts),
-        away_(choice.away),
+        drops_(drops),
         now_(graph.nodes.size()),
         on_host_(graph.nodes.size(), -1) {}
 
   Recomputed run() {
     Recomputed result;
-    const std::vector<NodeCopy> copies =
-        copies_of(readers_of(graph_), cuts_, away_);
+    const std::vector<NodeCopy> copies = copies_of(readers_of(graph_), drops_);
     std::vector<std::vector<int32_t>> leaving(graph_.nodes.size());
     auto next = copies.begin();
     for (int32_t i = 0; i < graph_.size(); ++i) {
@@ -35,7 +33,8 @@ class Rewriter {
         add_copy(*next, after);
         const Node& n = graph_[next->node];
         if (n.op->kind() == OpKind::kAlias) continue;
-        (away_[at(next->node)] ? result.away : result.names).push_back(n.name);
+        (drops_.away[at(next->node)] ? result.away : result.names)
+            .push_back(n.name);
       }
       Node n = graph_[i];
       for (ValueRef& v : n.inputs) v = reads(v, i);
@@ -45,11 +44,11 @@ class Rewriter {
       }
       std::sort(n.controls.begin(), n.controls.end());
       add(i, std::move(n));
-      if (!away_[at(i)]) continue;
+      if (!drops_.away[at(i)]) continue;
       on_host_[at(i)] = static_cast<int32_t>(nodes_.size());
       nodes_.push_back(on_host({now_[at(i)][0], 0}, graph_[i].name + "/away"));
-      leaving[at(waits_for_leaving(graph_, costs_, cuts_[at(i)][0]))].push_back(
-          i);
+      leaving[at(waits_for_leaving(graph_, costs_, drops_.cuts[at(i)][0]))]
+          .push_back(i);
     }
     for (int32_t& a : graph_.args) a = now_[at(a)][0];
     for (ValueRef& v : graph_.outputs) v.node = now_[at(v.node)][0];
@@ -67,7 +66,7 @@ class Rewriter {
   ValueRef known_before(int32_t i) const {
     ValueRef latest;
     for (const ValueRef v : graph_[i].inputs) {
-      if (v.node > latest.node && copy_read(cuts_[at(v.node)], i) == 0 &&
+      if (v.node > latest.node && copy_read(drops_.cuts[at(v.node)], i) == 0 &&
           !graph_[v.node].op->graph_only() &&
           graph_[v.node].assigned == graph_[i].assigned) {
         latest = v;
@@ -79,7 +78,7 @@ class Rewriter {
   // The value of the new graph that a reader at a position of the old one
   // reads.
   ValueRef reads(ValueRef v, int32_t position) const {
-    const auto copy = at(copy_read(cuts_[at(v.node)], position));
+    const auto copy = at(copy_read(drops_.cuts[at(v.node)], position));
     return {now_[at(v.node)][copy], v.output};
   }
 
@@ -107,7 +106,7 @@ class Rewriter {
     // Copies that nobody reads have no number in the new graph.
     now_[at(copy.node)].resize(at(copy.number), -1);
     Node n = graph_[copy.node];
-    if (away_[at(copy.node)]) {
+    if (drops_.away[at(copy.node)]) {
       Node back = on_host({on_host_[at(copy.node)], 0}, n.name + "/back");
       if (after.node >= 0) back.controls = {reads(after, copy.position).node};
       add(copy.node, std::move(back));
@@ -121,7 +120,8 @@ class Rewriter {
     n.follows = copy.node;
     for (size_t k = 0; k < n.inputs.size(); ++k) {
       const ValueRef v = n.inputs[k];
-      const bool itself = copy_read(cuts_[at(v.node)], copy.position) == 0;
+      const bool itself =
+          copy_read(drops_.cuts[at(v.node)], copy.position) == 0;
       const bool fixed = graph_[v.node].op->kind() == OpKind::kConstant ||
                          graph_.spec(v).dtype == resource;
       n.inputs[k] = reads(v, copy.position);
@@ -149,8 +149,7 @@ class Rewriter {
 
   Graph& graph_;
   const RecomputeCosts& costs_;
-  const Cuts& cuts_;
-  const std::vector<bool>& away_;
+  const Drops& drops_;
   std::vector<std::vector<int32_t>> now_;  // per node: it and its copies
   std::vector<int32_t> on_host_;           // per node: where it is away
   std::vector<Node> nodes_;
@@ -159,10 +158,9 @@ class Rewriter {
 }  // namespace
 
 Recomputed recompute(Graph& graph, const RecomputeCosts& costs, int64_t limit) {
-  const Choice choice = choose_cuts(graph, costs, limit);
-  Recomputed result = Rewriter(graph, costs, choice).run();
+  const Choice choice = choose_drops(graph, costs, limit);
+  Recomputed result = Rewriter(graph, costs, choice.drops).run();
   result.us = choice.us;
-  result.all_bytes = choice.all_bytes;
   result.bytes = choice.bytes;
   return result;
 }

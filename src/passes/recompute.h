@@ -38,8 +38,7 @@ struct Recomputed {
   std::vector<std::string> names;  // of the nodes that compute twice
   std::vector<std::string> away;   // of those whose results wait on the host
   double us = 0;                   // of what runs again, or moves
-  int64_t all_bytes = 0;  // most bytes alive at any point, if all is kept
-  int64_t bytes = 0;      // most bytes alive now
+  int64_t bytes = 0;               // most bytes alive at any point
 };
 
 // Adds second copies, and ways over the host, until at most `limit` bytes are
@@ -47,6 +46,9 @@ struct Recomputed {
 // and variables are free. A copy follows its original and waits for what its
 // first reader reads besides.
 Recomputed recompute(Graph& graph, const RecomputeCosts& costs, int64_t limit);
+
+// Returns how many bytes are alive where most are, in the same order.
+int64_t most_bytes_alive(const Graph& graph, const RecomputeCosts& costs);
 
 }  // namespace berth
 

@@ -41,8 +41,8 @@ class Chooser {
         costs_(costs),
         limit_(limit),
         readers_(readers_of(graph)),
-        cuts_(graph.nodes.size()),
-        away_(graph.nodes.size(), false),
+        drops_{std::vector<std::vector<int32_t>>(graph.nodes.size()),
+               std::vector<bool>(graph.nodes.size(), false)},
         may_cut_(graph.nodes.size()),
         bytes_(graph.nodes.size()) {
     for (int32_t i = 0; i < graph.size(); ++i) {
@@ -63,19 +63,14 @@ class Chooser {
 
   Choice run() {
     Profile now = profile();
-    Choice choice;
-    choice.all_bytes = now.most();
+    if (now.over == 0) return {drops_, 0, now.most()};
     while (now.over > 0) {
       std::optional<Profile> better = cut_one(now);
       if (!better) break;
       now = std::move(*better);
     }
-    if (choice.all_bytes > limit_) now = anneal(std::move(now));
-    choice.cuts = cuts_;
-    choice.away = away_;
-    choice.us = now.us;
-    choice.bytes = now.most();
-    return choice;
+    now = anneal(std::move(now));
+    return {drops_, now.us, now.most()};
   }
 
  private:
@@ -122,7 +117,7 @@ class Chooser {
 
   // Adds or removes a cut of a node, and of the aliases of what it made.
   void toggle(int32_t i, int32_t position) {
-    std::vector<int32_t>& cuts = cuts_[at(i)];
+    std::vector<int32_t>& cuts = drops_.cuts[at(i)];
     const auto it = std::lower_bound(cuts.begin(), cuts.end(), position);
     if (it != cuts.end() && *it == position) {
       cuts.erase(it);
@@ -144,7 +139,7 @@ class Chooser {
     for (int32_t i = 0; i < graph_.size(); ++i) {
       first[at(i)] = count;
       count += static_cast<int32_t>(bytes_[at(i)].size() *
-                                    (cuts_[at(i)].size() + 1));
+                                    (drops_.cuts[at(i)].size() + 1));
     }
     const auto result = [&](int32_t node, int copy, int32_t output) {
       return at(first[at(node)] + output +
@@ -155,22 +150,20 @@ class Chooser {
     std::vector<int64_t> bytes(at(count), 0);
     std::vector<std::pair<int32_t, int32_t>> leaving;  // until when, who
     for (int32_t i = 0; i < graph_.size(); ++i) {
-      if (!away_[at(i)]) continue;
-      leaving.emplace_back(waits_for_leaving(graph_, costs_, cuts_[at(i)][0]),
-                           i);
+      if (!drops_.away[at(i)]) continue;
+      leaving.emplace_back(
+          waits_for_leaving(graph_, costs_, drops_.cuts[at(i)][0]), i);
     }
+    std::sort(leaving.begin(), leaving.end());
     const auto add = [&](const NodeCopy& step) {
       const auto t = static_cast<int32_t>(p.steps.size());
       p.steps.push_back(step);
       const Node& node = graph_[step.node];
       const bool alias = is_alias(node);
-      const bool arrives = step.number > 0 && away_[at(step.node)];
-      for (const auto& [waits, i] : leaving) {
-        if (step.number == 0 && waits == step.node) last[result(i, 0, 0)] = t;
-      }
+      const bool arrives = step.number > 0 && drops_.away[at(step.node)];
       for (size_t k = 0; k < node.inputs.size() && !arrives; ++k) {
         const ValueRef v = node.inputs[k];
-        const int copy = copy_read(cuts_[at(v.node)], step.position);
+        const int copy = copy_read(drops_.cuts[at(v.node)], step.position);
         const int32_t read = root[result(v.node, copy, v.output)];
         last[at(read)] = t;
         if (alias && k == 0) root[result(step.node, step.number, 0)] = read;
@@ -185,13 +178,17 @@ class Chooser {
       p.us += std::max(0.0, arrives ? costs_.away_us[at(step.node)]
                                     : costs_.us[at(step.node)]);
     };
-    const std::vector<NodeCopy> copies = copies_of(readers_, cuts_, away_);
+    const std::vector<NodeCopy> copies = copies_of(readers_, drops_);
     auto next = copies.begin();
+    auto left = leaving.begin();
     std::vector<int32_t> step_of;
     for (int32_t i = 0; i < graph_.size(); ++i) {
       for (; next != copies.end() && next->position == i; ++next) add(*next);
       step_of.push_back(static_cast<int32_t>(p.steps.size()));
       add({i, 0, i});
+      for (; left != leaving.end() && left->first == i; ++left) {
+        last[result(left->second, 0, 0)] = step_of.back();
+      }
     }
     for (const auto& [read, write] : written_) {
       const size_t v = result(read, 0, 0);
@@ -251,7 +248,7 @@ class Chooser {
     }
     for (const ValueRef v : graph_[i].inputs) {
       const int32_t source = source_of(v.node);
-      if (!may_cut_[at(source)] || !cuts_[at(source)].empty()) continue;
+      if (!may_cut_[at(source)] || !drops_.cuts[at(source)].empty()) continue;
       const std::vector<int32_t> reads = reads_of(source, now);
       const auto late = std::lower_bound(reads.begin(), reads.end(), back);
       // Its last reader is this copy, and the one before it is early.
@@ -268,7 +265,7 @@ class Chooser {
     const int32_t position = now.steps[step].position;
     std::vector<std::pair<double, int32_t>> found;
     for (int32_t i = 0; i < position; ++i) {
-      if (!may_cut_[at(i)] || away_[at(i)] ||
+      if (!may_cut_[at(i)] || drops_.away[at(i)] ||
           now.last[at(i)] <= static_cast<int32_t>(step)) {
         continue;
       }
@@ -288,18 +285,18 @@ class Chooser {
   std::optional<Profile> cut_one(const Profile& now) {
     const size_t fullest = now.fullest();
     const int32_t position = now.steps[fullest].position;
-    const State kept = {cuts_, away_};
+    const Drops kept = drops_;
     double best = 0;
     std::optional<Profile> found;
-    State best_state;
+    Drops best_drops;
     for (const int32_t i : idle_at(now, fullest)) {
       for (const How how : {How::kAgain, How::kDeep, How::kAway}) {
-        set(kept);
+        drops_ = kept;
         if (how != How::kAway) {
           cut(i, position, how == How::kDeep);
         } else if (may_leave(i, position)) {
           toggle(i, position);
-          away_[at(i)] = true;
+          drops_.away[at(i)] = true;
         } else {
           continue;
         }
@@ -308,17 +305,17 @@ class Chooser {
         const double worth = less / (std::max(p.us - now.us, 0.0) + 1e-3);
         if (less <= 0 || worth <= best) continue;
         best = worth;
-        best_state = {cuts_, away_};
+        best_drops = drops_;
         found = std::move(p);
       }
     }
-    set(found ? best_state : kept);
+    drops_ = found ? best_drops : kept;
     return found;
   }
 
   // Whether a result that is cut once, there, may wait on the host.
   bool may_leave(int32_t i, int32_t position) const {
-    return costs_.away_us[at(i)] >= 0 && cuts_[at(i)].empty() &&
+    return costs_.away_us[at(i)] >= 0 && drops_.cuts[at(i)].empty() &&
            waits_for_leaving(graph_, costs_, position) < graph_.size();
   }
 
@@ -337,7 +334,7 @@ class Chooser {
                           static_cast<double>(std::max<int64_t>(limit_, 1));
       return p.us + (p.over > 0 ? all_us * (1 + 4 * over) : 0);
     };
-    State best_state = {cuts_, away_};
+    Drops best_drops = drops_;
     Profile best = now;
     const int64_t moves =
         std::min(kMostSteps / std::ssize(now.steps), kMostMoves);
@@ -347,7 +344,7 @@ class Chooser {
       const double heat =
           all_us * static_cast<double>(moves - k) / static_cast<double>(moves);
       const int32_t i = nodes[random() % nodes.size()];
-      const std::vector<int32_t>& cuts = cuts_[at(i)];
+      const std::vector<int32_t>& cuts = drops_.cuts[at(i)];
       int32_t position = 0;
       if (!cuts.empty() && random() % 2 == 0) {
         position = cuts[random() % cuts.size()];
@@ -356,44 +353,35 @@ class Chooser {
         if (reads.size() < 2) continue;
         position = reads[random() % (reads.size() - 1)];
       }
-      const bool was_away = away_[at(i)];
+      const bool was_away = drops_.away[at(i)];
       if (was_away && cuts[0] != position) continue;
       const bool leaves = may_leave(i, position) && random() % 2 == 0;
       toggle(i, position);
-      away_[at(i)] = leaves;
+      drops_.away[at(i)] = leaves;
       Profile p = profile();
       const double worse = cost(p) - cost(now);
       if (worse > 0 && chance(random) >= std::exp(-worse / heat)) {
         toggle(i, position);
-        away_[at(i)] = was_away;
+        drops_.away[at(i)] = was_away;
         continue;
       }
       now = std::move(p);
       if (cost(now) < cost(best)) {
         best = now;
-        best_state = {cuts_, away_};
+        best_drops = drops_;
       }
     }
-    set(std::move(best_state));
+    drops_ = std::move(best_drops);
     return best;
   }
 
   enum class How : uint8_t { kAgain, kDeep, kAway };
-  struct State {
-    Cuts cuts;
-    std::vector<bool> away;
-  };
-  void set(State state) {
-    cuts_ = std::move(state.cuts);
-    away_ = std::move(state.away);
-  }
 
   const Graph& graph_;
   const RecomputeCosts& costs_;
   const int64_t limit_;
   const std::vector<std::vector<int32_t>> readers_;
-  Cuts cuts_;
-  std::vector<bool> away_;  // these have one cut
+  Drops drops_;
   std::vector<bool> may_cut_;
   std::vector<std::pair<int32_t, int32_t>> written_;  // a read, the next write
   std::vector<std::vector<int64_t>> bytes_;           // per node and output
@@ -419,8 +407,8 @@ std::vector<std::vector<int32_t>> readers_of(const Graph& graph) {
 }
 
 std::vector<NodeCopy> copies_of(
-    const std::vector<std::vector<int32_t>>& readers, const Cuts& cuts,
-    const std::vector<bool>& away) {
+    const std::vector<std::vector<int32_t>>& readers, const Drops& drops) {
+  const auto& [cuts, away] = drops;
   constexpr int32_t kNobody = std::numeric_limits<int32_t>::max();
   std::vector<NodeCopy> copies;
   std::vector<std::vector<int32_t>> runs(readers.size());  // per copy, from 1
@@ -461,9 +449,13 @@ int32_t waits_for_leaving(const Graph& graph, const RecomputeCosts& costs,
   return graph.size();
 }
 
-Choice choose_cuts(const Graph& graph, const RecomputeCosts& costs,
-                   int64_t limit) {
+Choice choose_drops(const Graph& graph, const RecomputeCosts& costs,
+                    int64_t limit) {
   return Chooser(graph, costs, limit).run();
+}
+
+int64_t most_bytes_alive(const Graph& graph, const RecomputeCosts& costs) {
+  return choose_drops(graph, costs, std::numeric_limits<int64_t>::max()).bytes;
 }
 
 }  // namespace berth

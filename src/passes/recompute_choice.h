@@ -15,8 +15,11 @@
 
 namespace berth {
 
-// Per node: its cuts in ascending order.
-using Cuts = std::vector<std::vector<int32_t>>;
+// What is dropped, and how it comes back.
+struct Drops {
+  std::vector<std::vector<int32_t>> cuts;  // per node, ascending
+  std::vector<bool> away;                  // per node; who is has one cut
+};
 
 // The number of the copy that a reader at a position reads; 0: the node itself.
 int copy_read(const std::vector<int32_t>& cuts, int32_t position);
@@ -33,8 +36,7 @@ std::vector<std::vector<int32_t>> readers_of(const Graph& graph);
 
 // The copies that somebody reads, in the order in which they run.
 std::vector<NodeCopy> copies_of(
-    const std::vector<std::vector<int32_t>>& readers, const Cuts& cuts,
-    const std::vector<bool>& away);
+    const std::vector<std::vector<int32_t>>& readers, const Drops& drops);
 
 // The node that waits until a result which is cut at a position has left: the
 // third that computes, so that something runs meanwhile. The size of the graph:
@@ -43,17 +45,15 @@ int32_t waits_for_leaving(const Graph& graph, const RecomputeCosts& costs,
                           int32_t cut);
 
 struct Choice {
-  Cuts cuts;
-  std::vector<bool> away;
-  double us = 0;          // of the copies
-  int64_t all_bytes = 0;  // most that are alive at any point without cuts
-  int64_t bytes = 0;      // and with them
+  Drops drops;
+  double us = 0;      // of the copies
+  int64_t bytes = 0;  // most that are alive at any point
 };
 
-// Returns cuts such that at most `limit` bytes are alive, in little time; or
-// those with the least bytes over it.
-Choice choose_cuts(const Graph& graph, const RecomputeCosts& costs,
-                   int64_t limit);
+// Returns what to drop such that at most `limit` bytes are alive, in little
+// time; or with the least bytes over it.
+Choice choose_drops(const Graph& graph, const RecomputeCosts& costs,
+                    int64_t limit);
 
 }  // namespace berth
 

@@ -1,6 +1,6 @@
 // WorkOrder: which nodes run, what they wait for, and in what order.
 //
-// Internal to the module; a pure function over a graph.
+// A pure function over a graph.
 
 #ifndef BERTH_PLACE_ORDER_H_
 #define BERTH_PLACE_ORDER_H_

@@ -14,6 +14,10 @@
 
 namespace berth {
 
+// Returns the path of a body of a node in the graph with such a path.
+std::string body_path(const std::string& path, const Node& node,
+                      const std::string& role);
+
 struct PlacedGraph {
   Graph graph;
   Placement placement;
