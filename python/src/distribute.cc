@@ -17,6 +17,8 @@
 #include "keras/models/layer_state.h"
 #include "op/device_scope.h"
 #include "op/replica_scope.h"
+#include "op/with_room.h"
+#include "tensor/variable_state.h"
 
 namespace berth::python {
 
@@ -135,21 +137,32 @@ void choose_for(const Strategy& s, const std::string& name, nb::object step_of,
   choose_plan(*s.core(), step);
 }
 
-// What optimizers make inside is for other variables.
+// What optimizers make inside is for other variables: where `like` is, or
+// where the strategy puts it.
 class SlotScope {
  public:
-  SlotScope() = default;
+  explicit SlotScope(std::optional<Variable> like) : like_(std::move(like)) {}
   SlotScope(const SlotScope&) = delete;
   SlotScope& operator=(const SlotScope&) = delete;
 
   void enter() {
+    if (like_) {
+      const VariableState& v = variable_state(like_->handle());
+      on_.emplace(v.device, v.asked ? ScopeKind::kUser : ScopeKind::kEngine);
+      return;
+    }
     push_scope(&scope_, {}, {});
     scope_.kind = ScopeKind::kEngine;
     scope_.device = nullptr;  // the strategy's choice
   }
-  void leave() { pop_scope(&scope_); }
+  void leave() {
+    if (like_) return on_.reset();
+    pop_scope(&scope_);
+  }
 
  private:
+  const std::optional<Variable> like_;
+  std::optional<OnDevice> on_;
   DeviceScope scope_;
 };
 
@@ -332,8 +345,19 @@ void run_elastic(const MultiWorkerMirroredStrategy& s, nb::object train,
 }
 
 void add_strategies(nb::module_& m) {
+  m.def("with_room", [](const std::string& what, nb::callable make) {
+    with_room(what, [&] {
+      try {
+        make();
+      } catch (nb::python_error& e) {
+        if (!is_error(e, errors::Code::kResourceExhausted)) throw;
+        throw errors::ResourceExhausted(
+            nb::cast<std::string>(nb::str(e.value())));
+      }
+    });
+  });
   nb::class_<SlotScope>(m, "SlotScope")
-      .def(nb::init<>())
+      .def(nb::init<std::optional<Variable>>(), "like"_a.none() = nb::none())
       .def("enter", &SlotScope::enter)
       .def("leave", &SlotScope::leave);
   m.def(

@@ -149,6 +149,11 @@ void raise_in_engine(nb::python_error& e, errors::Code code) {
   errors::raise(code, type + ": " + nb::cast<std::string>(nb::str(e.value())));
 }
 
+bool is_error(const nb::python_error& e, errors::Code code) {
+  const auto at = classes().find(code);
+  return at != classes().end() && e.matches(at->second);
+}
+
 void set_python_error(const errors::Error& e) {
   // What Python code threw inside a call of the engine goes on as it was.
   if (PyErr_Occurred()) return;

@@ -19,6 +19,9 @@ void set_python_error(const errors::Error& e);
 // out of the engine as they were. Holds the GIL.
 [[noreturn]] void raise_in_engine(nanobind::python_error& e, errors::Code code);
 
+// True for an error of the engine with that code. Holds the GIL.
+bool is_error(const nanobind::python_error& e, errors::Code code);
+
 }  // namespace berth::python
 
 #endif  // BERTH_PYTHON_ERRORS_H_

@@ -77,6 +77,31 @@ def test_blocks_of_the_package_keras_fit_inside_the_loop_that_repeats_their_step
     assert again["losses"] == whole["losses"] and "run twice" in said
     assert again["peak"] < 0.75 * whole["peak"], (again["peak"], whole["peak"])
 
+
+LARGE = BEGIN + """
+import keras
+keras.utils.set_random_seed(1)
+model = keras.Sequential([keras.Input((64,))] + [keras.layers.Dense(1024, activation="tanh") for _ in range(6)])
+model.compile("adam", "mse")
+losses = model.fit(rows, rows[:, :1], batch_size=64, epochs=2, verbose=0).history["loss"]
+on = [w.value.device[-5:] for w in model.weights[2::2]]
+slots = [v.value.device[-5:] for v in model.optimizer.variables if "kernel" in v.path]
+print(json.dumps(dict(losses=losses, on=on, slots=slots)))
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("keras") is None, reason="Keras is not installed")
+@pytest.mark.parametrize("limit, policy, on_host", [(60, "fit", range(1, 5)), (16, "fit", [5]), (40, "auto", range(1, 6)),
+                                                    (36, "rules", range(1, 6))])
+def test_models_of_the_package_keras_may_be_larger_than_a_device(run_script, limit, policy, on_host):
+    """Weights and slots take 61 MiB, a step 82."""
+    whole, _ = run(LARGE, run_script, limit=400, policy=policy, rows=256)
+    assert set(whole["on"]) == {"GPU:0"}
+    part, said = run(LARGE, run_script, limit=limit, policy=policy, rows=256)
+    assert part and part["losses"] == whole["losses"], said
+    assert part["on"].count("CPU:0") in on_host and part["slots"].count("CPU:0") >= 2 * part["on"].count("CPU:0"), part
+    assert ("variables are on the host" in said) == (policy == "fit")
+
 STRATEGIES = """
 import json
 import berth as tf, numpy as np

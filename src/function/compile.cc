@@ -9,6 +9,7 @@
 #include "berth/config.h"
 #include "berth/debugging.h"
 #include "collective/lower.h"
+#include "device/device_manager.h"
 #include "exec/deadline.h"
 #include "exec/plan_impl.h"
 #include "function/auto_place.h"
@@ -16,6 +17,7 @@
 #include "function/graph_rewrite.h"
 #include "function/lint_graph.h"
 #include "function/place_bodies.h"
+#include "function/state_homes.h"
 #include "graph/body.h"
 #include "op/dispatcher.h"
 #include "passes/fuse.h"
@@ -246,6 +248,9 @@ CompiledGraph compile_graph(const CompileJob& job) {
                                        : job.options.placement;
   const bool in_order =
       job.options.rewrite != nullptr && job.options.rewrite->in_order();
+  if (!policy.is_fit()) {
+    StateHomes(g, DeviceManager::get().default_device()).unite();
+  }
   AutoPlaced planned =
       plan_places(policy, job, g, devices, replicas, options.slices);
   if (policy.is_fit()) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "device/memory_snapshot.h"
 #include "exec/measure_costs.h"
 #include "function/compile.h"
+#include "function/state_homes.h"
 #include "graph/body.h"
 #include "op/device_scope.h"
 #include "passes/recompute.h"
@@ -50,7 +50,7 @@ class Fitter {
   };
 
   std::vector<Part> parts() const {
-    Graph copy = graph_;
+    Graph copy = planned_;
     std::vector<Part> all;
     collect(place_all(copy, places_, options_.optimize, true), all);
     return all;
@@ -101,32 +101,33 @@ class Fitter {
 
   // The graph with a part in it, compiled on trial.
   CompiledTrial compile(const Part& part) const {
-    Graph g = graph_;
+    Graph g = planned_;
     put(g, part);
     Graph placed = g;
     place(placed, places_);
+    return compile_as(g, placed);
+  }
+  CompiledTrial compile_as(const Graph& g, const Graph& placed) const {
     std::vector<DeviceId> device;
     for (const Node& n : placed.nodes) device.push_back(n.assigned);
     return {g, device, places_, options_};
   }
+  // Returns the time of one run of the part.
+  double predicted_us(const Part& part) const {
+    return compile_as(part.graph, part.graph).predicted_us();
+  }
 
   // Bytes of a device that the step may have: its limit without what others
   // use.
-  int64_t room_on(const DeviceCost& d, const std::vector<Part>& all) const {
-    Device& device = DeviceManager::get().lookup(DeviceName::parse(d.name));
+  int64_t room_on(Device& device) const {
     for (Stream* s : {&device.compute_stream(), &device.copy_stream()}) {
       finish(s->record());  // frees what has ended
     }
-    std::set<const VariableState*> own;
-    for (const Part& part : all) {
-      for (const Node& n : part.graph.nodes) {
-        if (n.variable.defined()) own.insert(&variable_state(n.variable));
-      }
-    }
     int64_t own_bytes = 0;
-    for (const VariableState* v : own) {
-      if (v->device == &device)
-        own_bytes += static_cast<int64_t>(v->size_bytes());
+    for (const Tensor& handle : variables_of(graph_)) {
+      const VariableState& v = variable_state(handle);
+      if (v.device == &device)
+        own_bytes += static_cast<int64_t>(v.size_bytes());
     }
     return room_for_step(device.allocator(), own_bytes);
   }
@@ -159,82 +160,143 @@ class Fitter {
     return costs;
   }
 
-  struct Fitted {
-    Part part;
+  // What was found with the variables where they are planned.
+  struct Found {
+    int64_t peak = 0, bytes = 0;  // as it is; at last, or the least
+    double whole_us = 0, us = 0;  // the same, of one turn of a loop
+    bool fits = false;
+    std::optional<Part> part;  // that is new
     Recomputed what;
-    double us = 0;
   };
 
   void fit(const DeviceCost& d) {
-    std::vector<Part> all = parts();
-    CompiledTrial whole = compile(all[0]);
-    const int64_t room = room_on(d, all);
-    const int64_t peak = whole.peak_bytes(d.name);
-    if (peak <= room) return;
-    // The part that holds most there: the step, or the body that repeats it.
-    const Part* most = nullptr;
-    RecomputeCosts costs;
-    int64_t most_bytes = -1;
-    for (const Part& part : all) {
-      RecomputeCosts of_part = costs_on(d, part.graph);
-      const int64_t bytes = most_bytes_alive(part.graph, of_part);
-      if (bytes <= most_bytes) continue;
-      most = &part;
-      most_bytes = bytes;
-      costs = std::move(of_part);
+    Device& device = DeviceManager::get().lookup(DeviceName::parse(d.name));
+    int64_t room = room_on(device);
+    StateHomes homes(graph_, device);
+    std::optional<Found> first;
+    for (;;) {
+      planned_ = homes.planned(graph_);
+      const Found found = find(d, room, homes);
+      if (!first) first = found;
+      if (!found.fits) {
+        if (homes.leave()) {
+          room = room_on(device);  // what is in pieces counts as a whole again
+          continue;
+        }
+        if (homes.let_go(found.bytes - room)) continue;
+        homes.move();
+        return warn(d, room, first->peak, found.bytes);
+      }
+      homes.move();
+      // Variables that moved may have left holes.
+      room = std::min(room, room_on(device));
+      if (found.bytes > room) continue;
+      if (found.part) {
+        put(planned_, *found.part);
+        homes.restore(planned_);
+        graph_ = planned_;
+      }
+      return say(d, room, *first, found, homes.bytes_on_host());
     }
+  }
+
+  // The part that holds most on a device: the step, or the body that repeats
+  // it.
+  Part largest(const DeviceCost& d, std::vector<Part> all) const {
+    size_t most = 0;
+    int64_t most_bytes = -1;
+    for (size_t i = 0; i < all.size(); ++i) {
+      const int64_t bytes =
+          most_bytes_alive(all[i].graph, costs_on(d, all[i].graph));
+      if (bytes <= most_bytes) continue;
+      most = i;
+      most_bytes = bytes;
+    }
+    return std::move(all[most]);
+  }
+
+  Found find(const DeviceCost& d, int64_t room, const StateHomes& homes) const {
+    std::vector<Part> all = parts();
+    Found found;
+    found.peak = found.bytes = compile(all[0]).peak_bytes(d.name);
+    found.fits = found.peak <= room;
+    if (found.fits && homes.bytes_on_host() == 0) return found;
+    Part most = largest(d, std::move(all));
+    found.whole_us = found.us = predicted_us(most);
+    if (found.fits) return found;
+    if (homes.streams()) {
+      stream_from_host(most.graph, costs_on(d, most.graph));
+      found.bytes = compile(most).peak_bytes(d.name);
+      found.us = predicted_us(most);
+      found.part = most;
+      found.fits = found.bytes <= room;
+      if (found.fits) return found;
+    }
+    const RecomputeCosts costs = costs_on(d, most.graph);
     // What the plan has beside the results in the graph's order stays.
-    int64_t limit = most_bytes - (peak - room), least = peak;
-    std::optional<Fitted> best;
+    int64_t limit = most_bytes_alive(most.graph, costs) - (found.bytes - room);
     for (int k = 0; k < kMostTrials; ++k) {
-      Fitted less{*most, {}};
-      less.what = recompute(less.part.graph, costs, limit);
-      CompiledTrial trial = compile(less.part);
-      const int64_t bytes = trial.peak_bytes(d.name);
-      least = std::min(least, bytes);
+      Part less = most;
+      Recomputed what = recompute(less.graph, costs, limit);
+      const int64_t bytes = compile(less).peak_bytes(d.name);
       if (bytes > room) {
-        if (best) break;
+        if (!found.fits) found.bytes = std::min(found.bytes, bytes);
+        if (found.fits || what.bytes > limit) break;  // no more is to be had
         limit -= std::max(bytes - room, room / 32);
         continue;
       }
       const double unused = static_cast<double>(room - bytes);
       limit += (room - bytes) / 2;
-      less.us = trial.predicted_us();
-      if (!best || less.us < best->us) best = std::move(less);
+      const double us = predicted_us(less);
+      if (!found.fits || us < found.us) {
+        found.bytes = bytes;
+        found.us = us;
+        found.fits = true;
+        found.part = std::move(less);
+        found.what = std::move(what);
+      }
       if (unused <= kSlack * static_cast<double>(room)) break;
     }
-    if (!best) {
-      warn(d, room, peak, least);
-      return;
-    }
-    say(d, room, peak, whole.predicted_us(), *best);
-    put(graph_, best->part);
+    return found;
   }
 
-  void say(const DeviceCost& d, int64_t room, int64_t peak, double whole_us,
-           const Fitted& f) const {
+  void say(const DeviceCost& d, int64_t room, const Found& first,
+           const Found& found, int64_t on_host) const {
+    if (on_host > 0) {
+      tell("state-on-host", debugging::Severity::kInfo, d, room, first.peak,
+           fmt::format("{} of its variables are on the host, and their updates "
+                       "run there: {}",
+                       bytes_text(on_host), longer(found, first)));
+    }
+    const Recomputed& what = found.what;
+    if (what.bytes == 0) return;
     std::string names;
-    const size_t count = f.what.names.size();
+    const size_t count = what.names.size();
     for (size_t i = 0; i < std::min(count, kMostNames); ++i) {
-      names += (i > 0 ? ", " : "") + f.what.names[i];
+      names += (i > 0 ? ", " : "") + what.names[i];
     }
     const std::string away =
-        f.what.away.empty() ? ""
-                            : fmt::format(" and {} results wait on the host",
-                                          f.what.away.size());
-    tell("computed-again", debugging::Severity::kInfo, d, room, peak,
+        what.away.empty()
+            ? ""
+            : fmt::format(" and {} results wait on the host", what.away.size());
+    tell("computed-again", debugging::Severity::kInfo, d, room, first.peak,
          fmt::format(
              "{} ops run twice so that their results need not be kept{}, "
-             "which takes {:.0f} % more time: {}{}",
-             count, away, 100 * (f.us / whole_us - 1), names,
+             "which takes {}: {}{}",
+             count, away, longer(found, first), names,
              count > kMostNames ? ", ..." : ""));
+  }
+  static std::string longer(const Found& found, const Found& first) {
+    return fmt::format("{:.0f} % more time",
+                       100 * (found.us / first.whole_us - 1));
   }
 
   void warn(const DeviceCost& d, int64_t room, int64_t peak,
             int64_t least) const {
     tell("does-not-fit", debugging::Severity::kWarning, d, room, peak,
-         fmt::format("{} if all that can be is computed again; use a smaller "
-                     "batch or more devices",
+         fmt::format("{} if all that can be is computed again, and all "
+                     "variables that can are on the host; use a smaller batch "
+                     "or more devices",
                      bytes_text(least)));
   }
 
@@ -248,6 +310,7 @@ class Fitter {
   }
 
   Graph& graph_;
+  Graph planned_;  // with variables where they are planned
   const PlaceOptions& places_;
   const TrialOptions options_;
 };

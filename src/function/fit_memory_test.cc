@@ -1,4 +1,5 @@
-// Placement "fit": steps that do not fit compute values again.
+// Placement "fit": steps that do not fit compute values again, or have their
+// variables on the host.
 
 #include <gtest/gtest.h>
 
@@ -131,6 +132,78 @@ void waits_on_the_host() {
 
 TEST(FitMemory, LetsResultsWaitOnTheHostWhereThatIsFaster) {
   IN_A_FRESH_PROCESS(waits_on_the_host());
+}
+
+struct AdamTrained {
+  std::vector<float> losses, kernel;
+  std::string plan;
+  size_t on_host = 0;  // kernels
+};
+
+// Kernels and slots alone take 96 MiB.
+AdamTrained train_adam() {
+  constexpr int kWide = 1024, kSome = 8;
+  random::set_seed(1);
+  const FitLayers model(kSome, kWide);
+  const keras::Optimizer adam = keras::Adam(0.01f);
+  const Tensor x = random::normal({64, kWide}, {.seed = 9});
+  const auto step = function(
+      [&](const Tensor& in) {
+        GradientTape tape;
+        const Tensor at = model.loss(in);
+        adam.apply_gradients(tape.gradient(at, model.kernels), model.kernels);
+        return at;
+      },
+      {.name = "step", .placement = "fit"});
+  AdamTrained t;
+  for (int i = 0; i < 3; ++i) t.losses.push_back(step(x).item<float>());
+  t.kernel = model.kernels[0].value().to_vector<float>();
+  t.plan = step.text("place");
+  for (const Variable& k : model.kernels) {
+    t.on_host += occurrences("CPU:0", k.device());
+  }
+  return t;
+}
+
+// On GPU:1, where all fits, and within a limit on GPU:0 with the same bits.
+AdamTrained train_adam_within(int limit_mb) {
+  config::set_simulated_devices("GPUx2");
+  config::set_logical_device_configuration(
+      config::list_physical_devices("GPU")[0], {{.memory_limit_mb = limit_mb}});
+  listen("state-on-host");
+  const AdamTrained whole = [] {
+    const auto on = device("/GPU:1");
+    return train_adam();
+  }();
+  check(whole.on_host == 0 && said().empty(), "what fits stays where it is");
+  AdamTrained t = train_adam();
+  check(config::get_memory_info("/GPU:0").peak_bytes <=
+            static_cast<size_t>(limit_mb) << 20,
+        "the run fits");
+  check(t.losses == whole.losses, "the losses");
+  check(t.kernel == whole.kernel, "the kernels");
+  check(said().find("variables are on the host") != std::string::npos, said());
+  return t;
+}
+
+void puts_some_on_the_host() {
+  const AdamTrained t = train_adam_within(80);
+  check(t.on_host > 0 && t.on_host < 8, std::to_string(t.on_host));
+}
+
+TEST(FitMemory, PutsAsManyVariablesOnTheHostAsItMust) {
+  IN_A_FRESH_PROCESS(puts_some_on_the_host());
+}
+
+void streams_all() {
+  const AdamTrained t = train_adam_within(16);
+  check(t.on_host == 8, std::to_string(t.on_host));
+  check(occurrences("ReadVariableOp_2/back", t.plan) > 0, "sent twice");
+  check(occurrences("/away = ", t.plan) == 7, "gradients that leave");
+}
+
+TEST(FitMemory, StreamsVariablesWhereOnlyAFewFit) {
+  IN_A_FRESH_PROCESS(streams_all());
 }
 
 void says_what_cannot_fit() {

@@ -11,6 +11,7 @@
 #include "exec/region_times.h"
 #include "exec/report.h"
 #include "function/compile.h"
+#include "function/state_homes.h"
 #include "graph/body.h"
 #include "op/dispatcher.h"
 #include "tensor/variable_state.h"
@@ -32,7 +33,7 @@ int32_t node_of(const std::string& tag) {
 
 Graph tagged(const Graph& graph, const std::vector<DeviceId>& device) {
   Graph g = graph;
-  std::map<const TensorImpl*, Tensor> own;  // instead of variables
+  HandleMap own;  // instead of variables
   for (int32_t i = 0; i < g.size(); ++i) {
     Node& n = g[i];
     n.sources = {{tag_of(i), {}}};
@@ -43,14 +44,8 @@ Graph tagged(const Graph& graph, const std::vector<DeviceId>& device) {
     Device& on = DeviceManager::get().lookup(n.assigned.name());
     Tensor& mine = own[n.variable.impl()];
     mine = make_unbacked_variable(on, v.name, v.dtype, v.shape);
-    n.variable = mine;
   }
-  for (Node& n : g.nodes) {
-    change_bodies(n, [&](Node& inner) {
-      const auto it = own.find(inner.variable.impl());
-      if (it != own.end()) inner.variable = it->second;
-    });
-  }
+  replace_handles(g, own);
   return g;
 }
 

@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "base/diagnostics.h"
+#include "berth/config.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
 #include "op/device_scope.h"
@@ -36,11 +37,15 @@ void with_room(const std::string& what, const std::function<void()>& make) {
     } catch (const errors::ResourceExhausted&) {
       continue;
     }
+    // Under the other policies variables move to where they are used.
+    const placement::Policy policy = config::placement_policy();
+    if (policy.is_auto() || policy.is_fit()) return;
     report_once(where_text(),
                 {"made-elsewhere", debugging::Severity::kWarning,
                  fmt::format("{}{} does not fit on the default device, and is "
-                             "on {}; compile with placement \"auto\", or name "
-                             "a device with berth::device()",
+                             "on {}; compile with placement \"fit\" or "
+                             "\"auto\", or name a device with "
+                             "berth::device()",
                              what, where_text(), d->short_name()),
                  t_state.site});
     return;

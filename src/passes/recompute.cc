@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <set>
 #include <utility>
 
 #include "op/op_registry.h"
@@ -11,6 +13,20 @@
 namespace berth {
 
 namespace {
+
+// The latest result of its own device that node i reads, but of a copy.
+ValueRef known_before(const Graph& graph, const Drops& drops, int32_t i) {
+  ValueRef latest;
+  for (const ValueRef v : graph[i].inputs) {
+    const auto& cuts = drops.cuts[static_cast<size_t>(v.node)];
+    if (v.node > latest.node && copy_read(cuts, i) == 0 &&
+        !graph[v.node].op->graph_only() &&
+        graph[v.node].assigned == graph[i].assigned) {
+      latest = v;
+    }
+  }
+  return latest;
+}
 
 // Writes the nodes of a graph anew, with copies among them.
 class Rewriter {
@@ -28,7 +44,7 @@ class Rewriter {
     std::vector<std::vector<int32_t>> leaving(graph_.nodes.size());
     auto next = copies.begin();
     for (int32_t i = 0; i < graph_.size(); ++i) {
-      const ValueRef after = known_before(i);
+      const ValueRef after = known_before(graph_, drops_, i);
       for (; next != copies.end() && next->position == i; ++next) {
         add_copy(*next, after);
         const Node& n = graph_[next->node];
@@ -45,6 +61,10 @@ class Rewriter {
       std::sort(n.controls.begin(), n.controls.end());
       add(i, std::move(n));
       if (!drops_.away[at(i)]) continue;
+      if (graph_[i].assigned == costs_.host) {
+        on_host_[at(i)] = now_[at(i)][0];
+        continue;
+      }
       on_host_[at(i)] = static_cast<int32_t>(nodes_.size());
       nodes_.push_back(on_host({now_[at(i)][0], 0}, graph_[i].name + "/away"));
       leaving[at(waits_for_leaving(graph_, costs_, drops_.cuts[at(i)][0]))]
@@ -61,19 +81,6 @@ class Rewriter {
 
  private:
   static size_t at(int32_t i) { return static_cast<size_t>(i); }
-
-  // The latest result that node i reads, but of a copy.
-  ValueRef known_before(int32_t i) const {
-    ValueRef latest;
-    for (const ValueRef v : graph_[i].inputs) {
-      if (v.node > latest.node && copy_read(drops_.cuts[at(v.node)], i) == 0 &&
-          !graph_[v.node].op->graph_only() &&
-          graph_[v.node].assigned == graph_[i].assigned) {
-        latest = v;
-      }
-    }
-    return latest;
-  }
 
   // The value of the new graph that a reader at a position of the old one
   // reads.
@@ -107,6 +114,10 @@ class Rewriter {
     now_[at(copy.node)].resize(at(copy.number), -1);
     Node n = graph_[copy.node];
     if (drops_.away[at(copy.node)]) {
+      if (graph_[copy.position].assigned == costs_.host) {
+        now_[at(copy.node)].push_back(on_host_[at(copy.node)]);
+        return;
+      }
       Node back = on_host({on_host_[at(copy.node)], 0}, n.name + "/back");
       if (after.node >= 0) back.controls = {reads(after, copy.position).node};
       add(copy.node, std::move(back));
@@ -156,6 +167,44 @@ class Rewriter {
 };
 
 }  // namespace
+
+void stream_from_host(Graph& graph, const RecomputeCosts& costs) {
+  const std::vector<std::vector<int32_t>> readers = readers_of(graph);
+  Drops drops{std::vector<std::vector<int32_t>>(graph.nodes.size()),
+              std::vector<bool>(graph.nodes.size(), false)};
+  const auto cut = [&](int32_t i, int32_t position) {
+    drops.cuts[static_cast<size_t>(i)] = {position};
+    drops.away[static_cast<size_t>(i)] = true;
+  };
+  std::set<int32_t> results;
+  for (const ValueRef v : graph.outputs) results.insert(v.node);
+  std::array<int32_t, 2> known = {-1, -1};  // before the reads before
+  for (int32_t i = 0; i < graph.size(); ++i) {
+    Node& n = graph[i];
+    const std::vector<int32_t>& by = readers[static_cast<size_t>(i)];
+    if (by.empty() || n.outputs.size() != 1 || results.contains(i)) continue;
+    if (n.op->kind() == OpKind::kReadVariable && n.assigned == costs.host) {
+      if (known[0] >= 0 && known[0] < i) n.controls.push_back(known[0]);
+      std::sort(n.controls.begin(), n.controls.end());
+      known = {known[1], known_before(graph, drops, by[0]).node};
+      int32_t longest = 1, last = -1;
+      for (size_t k = 1; k < by.size(); ++k) {
+        if (by[k] - by[k - 1] <= longest) continue;
+        longest = by[k] - by[k - 1];
+        last = by[k - 1];
+      }
+      if (last >= 0) cut(i, last);
+    } else if (n.op->kind() == OpKind::kCompute &&
+               costs.counted[static_cast<size_t>(i)] &&
+               waits_for_leaving(graph, costs, i) < graph.size() &&
+               std::all_of(by.begin(), by.end(), [&](int32_t r) {
+                 return graph[r].assigned == costs.host;
+               })) {
+      cut(i, i);
+    }
+  }
+  Rewriter(graph, costs, drops).run();
+}
 
 Recomputed recompute(Graph& graph, const RecomputeCosts& costs, int64_t limit) {
   const Choice choice = choose_drops(graph, costs, limit);

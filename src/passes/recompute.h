@@ -47,6 +47,11 @@ struct Recomputed {
 // first reader reads besides.
 Recomputed recompute(Graph& graph, const RecomputeCosts& costs, int64_t limit);
 
+// Sends the values of variables on `costs.host` anew after the longest pause
+// between two readers, so that nothing of them is kept in it; and lets results
+// that only the host reads leave before the ops after them go on.
+void stream_from_host(Graph& graph, const RecomputeCosts& costs);
+
 // Returns how many bytes are alive where most are, in the same order.
 int64_t most_bytes_alive(const Graph& graph, const RecomputeCosts& costs);
 

@@ -18,7 +18,12 @@ constexpr size_t kMostTried = 12;  // values per round, by bytes for their time
 constexpr int64_t kMostMoves = 30'000, kMostSteps = 3'000'000;
 
 size_t at(int32_t i) { return static_cast<size_t>(i); }
-bool is_alias(const Node& n) { return n.op->kind() == OpKind::kAlias; }
+// On another device it is a copy.
+bool is_alias(const Graph& graph, int32_t i) {
+  const Node& n = graph[i];
+  return n.op->kind() == OpKind::kAlias &&
+         graph[n.inputs[0].node].assigned == n.assigned;
+}
 
 // What is alive when a graph runs with copies in it.
 struct Profile {
@@ -49,13 +54,13 @@ class Chooser {
       for (int32_t o = 0; o < std::ssize(graph[i].outputs); ++o) {
         bytes_[at(i)].push_back(bytes_of(i, o));
       }
-      may_cut_[at(i)] = !is_alias(graph[i]) && costs.us[at(i)] >= 0;
+      may_cut_[at(i)] = !is_alias(graph, i) && costs.us[at(i)] >= 0;
     }
     find_written();
     for (const ValueRef v : graph.outputs)
       may_cut_[at(source_of(v.node))] = false;
     for (int32_t i = 0; i < graph.size(); ++i) {
-      if (is_alias(graph[i]) && costs.us[at(i)] < 0) {
+      if (is_alias(graph, i) && costs.us[at(i)] < 0) {
         may_cut_[at(source_of(i))] = false;
       }
     }
@@ -79,7 +84,7 @@ class Chooser {
     const Node& n = graph_[i];
     const OutSpec& s = n.outputs[at(output)];
     if (n.op->graph_only() || n.op->kind() == OpKind::kReadVariable ||
-        (is_alias(n) && output == 0) || s.dtype == resource ||
+        (is_alias(graph_, i) && output == 0) || s.dtype == resource ||
         !costs_.counted[at(i)]) {
       return 0;
     }
@@ -111,7 +116,7 @@ class Chooser {
 
   // The node whose bytes an alias shows.
   int32_t source_of(int32_t i) const {
-    while (is_alias(graph_[i])) i = graph_[i].inputs[0].node;
+    while (is_alias(graph_, i)) i = graph_[i].inputs[0].node;
     return i;
   }
 
@@ -125,7 +130,7 @@ class Chooser {
       cuts.insert(it, position);
     }
     for (const int32_t reader : readers_[at(i)]) {
-      if (reader <= position && is_alias(graph_[reader]) &&
+      if (reader <= position && is_alias(graph_, reader) &&
           graph_[reader].inputs[0].node == i) {
         toggle(reader, position);
       }
@@ -159,7 +164,7 @@ class Chooser {
       const auto t = static_cast<int32_t>(p.steps.size());
       p.steps.push_back(step);
       const Node& node = graph_[step.node];
-      const bool alias = is_alias(node);
+      const bool alias = is_alias(graph_, step.node);
       const bool arrives = step.number > 0 && drops_.away[at(step.node)];
       for (size_t k = 0; k < node.inputs.size() && !arrives; ++k) {
         const ValueRef v = node.inputs[k];
@@ -226,7 +231,7 @@ class Chooser {
       for (const ValueRef v : graph_[step.node].inputs) {
         if (!of[at(v.node)]) continue;
         found.push_back(step.position);
-        if (is_alias(graph_[step.node])) of[at(step.node)] = true;
+        if (is_alias(graph_, step.node)) of[at(step.node)] = true;
       }
     }
     std::sort(found.begin(), found.end());

@@ -158,6 +158,8 @@ class Estimator {
       const Estimator inside(*body, Machine{}, {options_.runs, nullptr});
       for (int32_t i = 0; i < body->size(); ++i) {
         const OpTime t = inside.time_on(i, on);
+        // A placed op without a kernel here runs elsewhere.
+        if (std::isinf(t.us) && !(*body)[i].assigned.empty()) continue;
         us += t.us;
         result.spread = std::max(result.spread, t.spread);
       }

@@ -9,7 +9,7 @@ from keras.src.optimizers import base_optimizer
 from keras_berth.src import distribution_lib
 from keras_berth.src.layer import is_divided
 from keras_berth.src.ops.sparse import SPARSE
-from keras_berth.src.variable import slots
+from keras_berth.src.variable import slot_scope, slots
 
 _ops = _core.ops
 
@@ -19,7 +19,7 @@ class BerthOptimizer(base_optimizer.BaseOptimizer):
         """A slot is where its variable is."""
         held = getattr(reference_variable, "_value", None)
         apart = isinstance(held, _core.Variable) and not _core.has_strategy() and distribution_lib.strategy() is None
-        with tf.device(held.device) if apart else contextlib.nullcontext(), slots():
+        with slot_scope(held) if apart else contextlib.nullcontext(), slots():
             return super().add_variable_from_reference(reference_variable, *args, **kwargs)
 
     def apply_gradients(self, grads_and_vars):

@@ -39,8 +39,9 @@ def slots():
 
 
 @contextlib.contextmanager
-def _slot_scope():
-    scope = _core.SlotScope()
+def slot_scope(like=None):
+    """Inside, variables are where `like` is; without it, where the strategy puts them."""
+    scope = _core.SlotScope(like)
     scope.enter()
     try:
         yield
@@ -53,7 +54,8 @@ class Variable(KerasVariable):
 
     def _initialize_with_initializer(self, initializer):
         with init_scope():  # an optimizer or a layer is built in the first call of a function
-            super()._initialize_with_initializer(initializer)
+            make = super()._initialize_with_initializer
+            _core.with_room(self._path, lambda: make(initializer))
 
     def _initialize(self, value):
         if isinstance(value, _core.Variable):
@@ -66,7 +68,7 @@ class Variable(KerasVariable):
             # A step that is divided has one of each variable, metrics included.
             divided = _core.has_strategy() and distribution_lib.divides(tf.distribute.get_strategy())
             slot = divided and getattr(_scopes, "slots", False)
-            with _slot_scope() if slot else contextlib.nullcontext():
+            with slot_scope() if slot else contextlib.nullcontext():
                 self._value = _core.make_variable(
                     value, trainable=self._trainable, name=self._path, dtype=self._dtype,
                     synchronization=0 if divided else _SYNCHRONIZATION[self._synchronization],
