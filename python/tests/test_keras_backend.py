@@ -525,6 +525,20 @@ assert abs(history[norms[0]][0] / first - 1) < 1e-3, (history, first)
 """)
 
 
+def test_gradient_norms_of_replicas_are_those_of_one_device():
+    run("""
+history = {}
+for gpus in (1, 2):
+    with tf.distribute.MirroredStrategy([f"/GPU:{i}" for i in range(gpus)]).scope():
+        keras.utils.set_random_seed(1)
+        m = model(gradient_norms=True)
+    history[gpus] = m.fit(x, y, epochs=2, batch_size=50, shuffle=False, verbose=0).history
+one, two = ([h[n] for n in sorted(h) if n.startswith("gradient_norm/")] for h in history.values())
+assert len(one) == 2
+np.testing.assert_allclose(two, one, rtol=1e-4)
+""", BERTH_SIM="GPUx2")
+
+
 def test_tensorboard_profiles_batches(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(MODEL + """

@@ -45,12 +45,9 @@ class BerthTrainer(base_trainer.Trainer):
     def compile(self, *args, contract=None, gradient_norms=False, **kwargs):
         """Keras' compile(); contract: a tf.Contract, or several, that every step keeps.
 
-        gradient_norms: logs the norm of the gradient of each layer, of the last batch, as "gradient_norm/dense"; not for
-        strategies of several replicas.
+        gradient_norms: logs the norm of the gradient of each layer, of the last batch, as "gradient_norm/dense"; of replicas,
+        that of their sum, which takes one sum more.
         """
-        if gradient_norms and self._strategy is not None and self._strategy.num_replicas_in_sync > 1:
-            raise ValueError("gradient_norms: gradients of several replicas are not summed yet where a step has them; "
-                             "expected no strategy, or one replica")
         if kwargs.get("run_eagerly") and self._divider is not None:
             raise ValueError(f"run_eagerly: a {type(self._divider).__name__} divides a step that was traced; expected "
                              "run_eagerly=False, or a model that is made outside of the strategy's scope")
@@ -434,11 +431,11 @@ class BerthTrainer(base_trainer.Trainer):
 
 def _norms(weights, gradients, scale):
     """Norms of the gradients by layer, without the scale of the loss."""
-    squares = {}
-    for weight, gradient in zip(weights, gradients):
-        if gradient is not None:
-            layer = "gradient_norm/" + weight.path.rpartition("/")[0]
-            squares[layer] = squares.get(layer, 0.0) + tf.reduce_sum(tf.square(tf.cast(gradient, "float32")))
+    squares, pairs = {}, [(w, _core.convert(g, None)) for w, g in zip(weights, gradients) if g is not None]
+    sums = [g for _, g in pairs] if _core.replica_id() is None else _core.all_reduce("sum", [g for _, g in pairs])
+    for (weight, _), gradient in zip(pairs, sums):
+        layer = "gradient_norm/" + weight.path.rpartition("/")[0]
+        squares[layer] = squares.get(layer, 0.0) + tf.reduce_sum(tf.square(tf.cast(gradient, "float32")))
     return {layer: tf.sqrt(square) / scale for layer, square in squares.items()}
 
 
