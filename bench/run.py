@@ -335,6 +335,18 @@ def ucx_row(runner, line, value):
     return field(runner.ours("bench_ucx_all_reduce"), line, value), {}
 
 
+def ucx_calls_row(runner, value):
+    """Pulls, or pushes, of 1 MB at a parameter server over UCX (tcp) over those over sockets."""
+    if runner.allowed < 2:
+        raise Skipped(f"needs 2 cores, {runner.allowed} allowed")
+    command = [str(runner.options.bin / "bench_parameter_server"), "--seconds", str(runner.options.seconds)]
+    times = {}
+    for transport in ("sockets", "ucx") * 2:
+        lines = json_lines(execute(command, {"BERTH_TRANSPORT": transport, "UCX_TLS": "tcp"}))
+        times.setdefault(transport, []).append(lines[0][value])
+    return min(times["ucx"]) / min(times["sockets"]), {}
+
+
 def task_steps_row(runner, model, value):
     """A step of two tasks of one core, over one process of two, or with equal bits over without."""
     if runner.allowed < 2:
@@ -608,6 +620,8 @@ ROWS += [
     for _transport, _over, _must, _aim in (("tcp", "over_sockets", 1.5, 1.0), ("posix", "over_memory", 1.3, 1.1))
     for _size in ("4kb", "4mb")
 ]
+ROWS += [(f"ucx_tcp_{_call}_1mb_over_sockets", "x", 1.5, 1.0, lambda r, c=_call: ucx_calls_row(r, f"{c}_us"))
+         for _call in ("pull", "push")]
 for _model, _must, _aim in (("mlp", 1.35, 1.15), ("cnn", 1.15, 1.05)):
     ROWS += [
         (f"{_model}_step_of_2_tasks_over_1_process", "x", _must, _aim,

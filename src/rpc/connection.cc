@@ -13,6 +13,7 @@
 
 #include "base/live_counts.h"
 #include "rpc/link.h"
+#include "rpc/port_connection.h"
 
 namespace berth::rpc {
 
@@ -25,46 +26,6 @@ constexpr size_t kPiece = 1 << 20;
 // What is smaller is copied: an own message of gRPC costs less than slices.
 constexpr size_t kSmall = 4096;
 constexpr const char* kClosed = "connection closed";
-
-class SocketConnection final : public Connection {
- public:
-  explicit SocketConnection(Socket socket) : socket_(std::move(socket)) {}
-
-  std::string read(void* data, size_t bytes) override {
-    return read_all(socket_.fd(), data, bytes);
-  }
-  std::string write(OutgoingMessage message) override {
-    return write_all(socket_.fd(), message.parts);
-  }
-  bool write_now(OutgoingMessage* out) override {
-    size_t at = 0;
-    bool full = false;
-    while (at < out->parts.size() && !full) {
-      msghdr message{};
-      message.msg_iov = &out->parts[at];
-      message.msg_iovlen = std::min<size_t>(out->parts.size() - at, 64);
-      ssize_t n =
-          ::sendmsg(socket_.fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (n < 0 && errno == EINTR) continue;
-      full = n < 0;  // or broken: write() will notice
-      if (!full) live_counts::add_sent(n);
-      for (; at < out->parts.size() && !full; ++at) {
-        iovec& part = out->parts[at];
-        const size_t used = std::min(part.iov_len, static_cast<size_t>(n));
-        part.iov_base = static_cast<char*>(part.iov_base) + used;
-        part.iov_len -= used;
-        n -= static_cast<ssize_t>(used);
-        if (part.iov_len > 0) break;
-      }
-    }
-    if (full) out->parts.erase(out->parts.begin(), out->parts.begin() + at);
-    return !full;
-  }
-  void shutdown() override { socket_.shutdown(); }
-
- private:
-  const Socket socket_;
-};
 
 // Calls `send` with parts of at most kPiece bytes together.
 template <class Send>
@@ -102,7 +63,36 @@ std::string joined(const std::vector<iovec>& parts) {
 
 }  // namespace
 
-std::shared_ptr<Connection> connection_of(Socket socket) {
+bool SocketConnection::write_now(OutgoingMessage* message) {
+  size_t at = 0;
+  bool full = false;
+  while (at < message->parts.size() && !full) {
+    msghdr sent{};
+    sent.msg_iov = &message->parts[at];
+    sent.msg_iovlen = std::min<size_t>(message->parts.size() - at, 64);
+    ssize_t n = ::sendmsg(fd(), &sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0 && errno == EINTR) continue;
+    full = n < 0;  // or broken: write() will notice
+    if (!full) live_counts::add_sent(n);
+    for (; at < message->parts.size() && !full; ++at) {
+      iovec& part = message->parts[at];
+      const size_t used = std::min(part.iov_len, static_cast<size_t>(n));
+      part.iov_base = static_cast<char*>(part.iov_base) + used;
+      part.iov_len -= used;
+      n -= static_cast<ssize_t>(used);
+      if (part.iov_len > 0) break;
+    }
+  }
+  if (full)
+    message->parts.erase(message->parts.begin(), message->parts.begin() + at);
+  return !full;
+}
+
+std::shared_ptr<Connection> connection_of(Socket socket, Route route,
+                                          bool loopback) {
+  if (route == Route::kTcp && transport_of_environment().ucx) {
+    return std::make_shared<PortConnection>(std::move(socket), loopback);
+  }
   return std::make_shared<SocketConnection>(std::move(socket));
 }
 
@@ -110,7 +100,8 @@ std::shared_ptr<Connection> Link::dial_connection(const TaskId& to,
                                                   Purpose purpose,
                                                   const std::string& channel,
                                                   Route route) {
-  return connection_of(dial(to, purpose, channel, route));
+  return connection_of(dial(to, purpose, channel, route), route,
+                       loopback_only());
 }
 
 // The stream's callbacks hold it too.

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "rpc/grpc_stream.h"
 #include "rpc/message_frame.h"
@@ -22,6 +23,10 @@ class Connection {
   virtual ~Connection() = default;
   // All of it; "" or what went wrong, as in socket.h.
   virtual std::string read(void* data, size_t bytes) = 0;
+  // The whole of a part of a message that has one tensor of numbers.
+  virtual std::string read_tensor(void* data, size_t bytes) {
+    return read(data, bytes);
+  }
   virtual std::string write(OutgoingMessage message) = 0;
   // Sends what can be sent without waiting; false: write() sends the rest.
   virtual bool write_now(OutgoingMessage* message) = 0;
@@ -29,7 +34,33 @@ class Connection {
   virtual void shutdown() = 0;
 };
 
-std::shared_ptr<Connection> connection_of(Socket socket);
+class SocketConnection : public Connection {
+ public:
+  explicit SocketConnection(Socket socket) : socket_(std::move(socket)) {}
+
+  std::string read(void* data, size_t bytes) override {
+    return read_all(socket_.fd(), data, bytes);
+  }
+  std::string write(OutgoingMessage message) override {
+    return write_all(socket_.fd(), message.parts);
+  }
+  bool write_now(OutgoingMessage* message) override;
+  void shutdown() override { socket_.shutdown(); }
+
+ protected:
+  int fd() const { return socket_.fd(); }
+
+ private:
+  const Socket socket_;
+};
+
+enum class Route : uint8_t;
+
+// Over it; large tensors by UCX if BERTH_TRANSPORT asks for that and the socket
+// is one of TCP. `loopback`: all tasks are on this machine. Throws
+// errors::Unavailable.
+std::shared_ptr<Connection> connection_of(Socket socket, Route route,
+                                          bool loopback);
 
 // One end of a stream of gRPC; the destructor closes it.
 class GrpcConnection final : public Connection {

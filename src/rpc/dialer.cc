@@ -362,7 +362,7 @@ std::shared_ptr<Connection> Dialer::dial_connection(const TaskId& to,
                                                     Route route) {
   Dialled d = dial_any(to, purpose, channel, route, 0, false);
   if (d.connection) return d.connection;
-  return connection_of(std::move(d.socket));
+  return connection_of(std::move(d.socket), route, m_.loopback_only());
 }
 
 Dialer::Dialled Dialer::dial_any(const TaskId& to, Purpose purpose,

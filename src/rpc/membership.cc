@@ -47,8 +47,9 @@ std::string network_of(const JoinOptions& options, const TaskId& task) {
   static std::once_flag said;
   std::call_once(said, [&] {
     std::fprintf(stderr,
-                 "berth: %s: sums between tasks go over UCX; calls (remote "
-                 "devices, parameter servers) and control go over sockets\n",
+                 "berth: %s: sums between tasks and large tensors of calls "
+                 "(remote devices, parameter servers) go over UCX; control "
+                 "goes over sockets\n",
                  task.str().c_str());
   });
   return transport_of_environment().memory ? "memory,ucx" : "ucx";

@@ -4,7 +4,9 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <mutex>
 
@@ -87,6 +89,15 @@ bool equal(const PortToken& a, const PortToken& b) {
   int different = 0;
   for (size_t i = 0; i < a.size(); ++i) different |= a[i] ^ b[i];
   return different == 0;
+}
+
+void tell_dropped() {
+  static std::atomic<bool> said{false};
+  if (said.exchange(true)) return;
+  std::fprintf(
+      stderr,
+      "berth: a message by UCX without the token of a task was dropped "
+      "(told once); who else reaches UCX's ports?\n");
 }
 
 std::string encode(const PortHello& h) {

@@ -85,6 +85,8 @@ std::unique_ptr<MessagePort> open_port(bool loopback);
 using PortToken = std::array<char, 16>;
 PortToken random_token();
 bool equal(const PortToken& a, const PortToken& b);  // in constant time
+// Says once that a message without the token of a task was dropped.
+void tell_dropped();
 
 // What each end of a proved connection tells the other, before any message.
 struct PortHello {

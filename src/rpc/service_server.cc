@@ -116,9 +116,15 @@ void ServiceCalls::answer(Accepted a) {
     std::lock_guard lock(mutex_);
     return ended_;
   };
-  const std::shared_ptr<Connection> connection =
-      a.connection ? std::move(a.connection)
-                   : connection_of(std::move(a.socket));
+  std::shared_ptr<Connection> connection = std::move(a.connection);
+  try {
+    if (!connection) {
+      connection =
+          connection_of(std::move(a.socket), a.route, link_.loopback_only());
+    }
+  } catch (const errors::Error&) {
+    return;  // the caller sees that it is closed
+  }
   Handler handler;
   for (;;) {
     MessageHead head;
@@ -203,7 +209,7 @@ std::string read_message(Connection& connection, MessageHead* head,
       continue;
     }
     Tensor tensor = make_tensor(DeviceManager::get().host(), t.dtype, t.shape);
-    why = connection.read(tensor.impl()->data(), t.bytes);
+    why = connection.read_tensor(tensor.impl()->data(), t.bytes);
     if (!why.empty()) return why;
     message->tensors.push_back(std::move(tensor));
   }

@@ -3,7 +3,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <deque>
@@ -227,12 +226,7 @@ void PortMessages::sort_arrivals() {
             rpc::equal(h.token, pairs_[h.number]->mine.token);
     if (!known) {
       port_->drop(a);
-      static std::atomic<bool> said{false};
-      if (said.exchange(true)) continue;
-      std::fprintf(stderr,
-                   "berth: %s: a message by UCX without the token of a task "
-                   "was dropped (told once); who else reaches UCX's ports?\n",
-                   peers_.name(peers_.rank()).c_str());
+      rpc::tell_dropped();
       continue;
     }
     Pair& p = *pairs_[h.number];

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "berth/errors.h"
+#include "rpc/message_port.h"
 #include "rpc/test/processes_testing.h"
 
 namespace berth::rpc {
@@ -74,6 +76,18 @@ void runs_through(const Words& common) {
 TEST(Processes, MeetStoreCallAndLeave) { runs_through({"secret=s"}); }
 
 TEST(Processes, NeedNoSecretOnLoopback) { runs_through({}); }
+
+// A call's tensors and sums by UCX; children take the variable over.
+TEST(Processes, DoAllThatOverUcx) {
+  try {
+    rpc::require_ucx();
+  } catch (const errors::FailedPrecondition& e) {
+    GTEST_SKIP() << e.what();
+  }
+  setenv("BERTH_TRANSPORT", "ucx", 1);
+  runs_through({"secret=s"});
+  unsetenv("BERTH_TRANSPORT");
+}
 
 TEST(Processes, DoAllThatOverGrpc) {
   runs_through({"secret=s", "transport=grpc"});
