@@ -48,8 +48,8 @@ struct Auto {
 
 // Rules (docs/placement.md), the planner, or "fit": rules, and a step that does
 // not fit the memory limit of a device computes values again instead of keeping
-// them for its gradients. Empty: the policy of config::set_placement_policy(),
-// initially rules.
+// them for its gradients, or has variables on the host. Empty: the policy of
+// config::set_placement_policy(), initially rules.
 class Policy {
  public:
   Policy() = default;

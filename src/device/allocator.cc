@@ -649,6 +649,7 @@ void Allocator::deallocate(Block* block) noexcept {
 void Allocator::empty_cache() {
   impl_->release_pending();
   impl_->await_freed();
+  impl_->release_slabs();
   std::lock_guard lock(impl_->mutex_);
   impl_->release_free();
 }

@@ -22,7 +22,7 @@ int64_t room_for_step(Allocator& allocator, int64_t own_bytes) {
   const MemorySnapshot now = memory_snapshot(allocator);
   const size_t limit = now.info.limit_bytes;
   if (limit == 0) return 0;
-  size_t kept = std::min<size_t>(limit / 64, 2 * Allocator::kSmallLimit);
+  size_t kept = std::min(limit / 8, Segments::kSegmentBytes);
   for (const MemorySnapshot::Segment& s : now.segments) {
     for (const MemorySnapshot::Piece& p : s.pieces) {
       if (p.state == MemorySnapshot::State::kFree) continue;

@@ -52,7 +52,7 @@ void add_pieces(const Segments& segments, const std::vector<Slab>& slabs,
                 MemorySnapshot* snapshot);
 
 // What the limit leaves for a step beside segments that others use a part of,
-// less what its small tensors may take as a new segment; 0: there is no limit.
+// less the segment that what it is given may take; 0: there is no limit.
 //   own_bytes  of the step's variables, which are in use already
 int64_t room_for_step(Allocator& allocator, int64_t own_bytes);
 

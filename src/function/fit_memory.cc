@@ -188,7 +188,9 @@ class Fitter {
         return warn(d, room, first->peak, found.bytes);
       }
       homes.move();
-      // Variables that moved may have left holes.
+      // Variables that moved may have left holes; what is free is not kept in
+      // large pieces in which arguments would find their place.
+      if (!first->fits) device.allocator().empty_cache();
       room = std::min(room, room_on(device));
       if (found.bytes > room) continue;
       if (found.part) {

@@ -175,6 +175,7 @@ void StateHomes::unite() const {
 bool StateHomes::leave() {
   if (groups_.empty() || std::exchange(left_, true)) return false;
   for (const Group& g : groups_) move_to(g, DeviceManager::get().host());
+  device_.allocator().empty_cache();
   return true;
 }
 
