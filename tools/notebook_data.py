@@ -119,6 +119,37 @@ def credit_cards(url):
     return packed({"creditcard.csv": "\n".join(rows).encode() + b"\n"}, "zip")
 
 
+def airfoil(url):
+    draw = rng()
+    return "\n".join("\t".join(f"{v:.5f}" for v in draw.normal(3, 1, 6)) for _ in range(1503)).encode() + b"\n"
+
+
+def pairs(folder, suffix=""):
+    """A zip file of pairs of sentences, a tab between them."""
+    lines = [f"{a}\t{b}{suffix}" for a, b in zip(sentences(900, 2, 7), sentences(901, 2, 7)[1:])]
+    return lambda url: packed({f"{folder}.txt": "\n".join(lines).encode() + b"\n"}, "zip")
+
+
+def house_prices(url):
+    draw, train = rng(), "train" in url
+    rows = ["Id,MSSubClass,MSZoning,LotFrontage,Street,Alley,YearBuilt,SaleCondition" + ",SalePrice" * train]
+    for i in range(1460 if train else 1459):
+        rows.append(",".join(map(str, (
+            i + 1, draw.choice([20, 60, 70]), draw.choice(["RL", "RM", "FV"]), draw.choice(["NA", 65, 80]), "Pave",
+            draw.choice(["NA", "Grvl"]), draw.integers(1900, 2010), draw.choice(["Normal", "Abnorml"])))
+            + (f"{draw.integers(80000, 400000)}",) * train))
+    return "\n".join(rows).encode() + b"\n"
+
+
+def weather(url):
+    draw, rows = rng(), ["Date Time,p (mbar),T (degC),Tpot (K),Tdew (degC),rh (%),wd (deg)"]
+    for i in range(9000):
+        warm = 10 * np.sin(i / 144 * 2 * np.pi)
+        values = ",".join(f"{v:.2f}" for v in draw.normal([996, warm, 280 + warm, 3, 75, 160], 2))
+        rows.append(f"{1 + i // 144 % 28:02d}.01.2009 {i // 6 % 24:02d}:{i % 6}0:00,{values}")
+    return packed({"jena_climate_2009_2016.csv": "\n".join(rows).encode() + b"\n"}, "zip")
+
+
 def records(url):
     """A TFRecord file of pictures with their text; checksums are right."""
     def field(number, data):
@@ -152,6 +183,7 @@ def records(url):
 FLOWERS = ("daisy", "dandelion", "roses", "sunflowers", "tulips")
 # The first pattern that an address has.
 FILES = (
+    ("kaggle_house", house_prices),
     ("titanic|train.csv|eval.csv", titanic), ("auto-mpg", auto_mpg), ("wdbc|breast", breast_cancer), ("HIGGS", higgs),
     ("creditcard", credit_cards), ("fsns|tfrec", records),
     ("flower_photos", lambda url: packed(folders([f"flower_photos/{n}" for n in FLOWERS], ".jpg", 40), "tar")),
@@ -161,6 +193,12 @@ FILES = (
         [f"aclImdb/{p}/{n}" for p in ("train", "test") for n in ("pos", "neg", "unsup")], ".txt", 150), "tar")),
     ("ImageNetLabels", lambda url: "\n".join(["background", *(f"class {i}" for i in range(1000))]).encode()),
     (r"\.(jpe?g|png)", lambda url: picture_bytes(pictures(1, (320, 400, 3))[0][0], "PNG" if "png" in url.lower() else "JPEG")),
+    ("airfoil", airfoil), ("fra-eng", pairs("fra-eng/fra")), ("spa-eng", pairs("spa-eng/spa")),
+    ("jena_climate", weather),
+    ("pokemon", lambda url: packed(folders([f"pokemon/{n}" for n in FLOWERS], ".png", 40, (40, 40, 3)), "zip")),
+    ("monet2photo|horse2zebra", lambda url: packed(folders(
+        [f"horse2zebra/{p}{k}" for p in ("train", "test") for k in "AB"], ".jpg", 8, (256, 256, 3)), "zip")),
+    ("facades", lambda url: packed(folders([f"facades/{p}" for p in ("train", "test")], ".jpg", 8, (256, 512, 3)), "tar")),
     (r"\.csv", titanic), ("", lambda url: "\n".join(sentences(400)).encode() + b"\n"))
 
 
@@ -209,7 +247,15 @@ def reviews(path=None, num_words=1000, maxlen=200, **options):
     return (x[:1000], y[:1000]), (x[1000:], y[1000:])
 
 
-DATASETS = {"mnist": parts(6000, (28, 28)), "fashion_mnist": parts(6000, (28, 28)),
+def prices(columns):
+    def load(*args, **options):
+        x = rng().normal(size=(506, columns)).astype("float32")
+        y = x @ np.linspace(-1, 1, columns, dtype="float32") + 22
+        return (x[:404], y[:404]), (x[404:], y[404:])
+    return load
+
+
+DATASETS = {"boston_housing": prices(13), "california_housing": prices(8), "mnist": parts(6000, (28, 28)), "fashion_mnist": parts(6000, (28, 28)),
             "cifar10": parts(2000, (32, 32, 3), column=True), "cifar100": parts(2000, (32, 32, 3), 100, True),
             "imdb": reviews, "reuters": reviews}
 
@@ -349,6 +395,8 @@ def install():
     module("tensorflow_datasets", load=load, as_dataframe=as_dataframe, __version__="4.9.0",
            show_examples=lambda *args, **options: None, disable_progress_bar=lambda: None,
            enable_progress_bar=lambda: None)
+    module("matplotlib_inline", backend_inline=module(
+        "matplotlib_inline.backend_inline", set_matplotlib_formats=lambda *formats: None))
     if "IPython" not in sys.modules:
         display = module("IPython.display", display=print, clear_output=lambda wait=False: None, **dict.fromkeys(
             ("Image", "HTML", "Markdown", "SVG", "Audio", "YouTubeVideo", "Javascript"), Nothing))

@@ -61,7 +61,8 @@ eig, eigvals = linalg.eig, linalg.eigvals  # noqa: F821
 math.argmax, math.argmin, math.reduce_mean, linalg.einsum = argmax, argmin, reduce_mean, einsum  # noqa: F405,F821
 math.divide = math.truediv = realdiv = divide  # noqa: F405
 __version__ = "0.1.0"
-version = _Names("tf.version", VERSION=__version__, GIT_VERSION="", COMPILER_VERSION="")
+version = _Names("tf.version", VERSION=__version__, GIT_VERSION="", COMPILER_VERSION="", GRAPH_DEF_VERSION=2474,
+                 GRAPH_DEF_VERSION_MIN_CONSUMER=0, GRAPH_DEF_VERSION_MIN_PRODUCER=0)
 newaxis = None
 
 

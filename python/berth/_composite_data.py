@@ -43,8 +43,9 @@ def _of(make, open_rows=False):
     # Sizes may differ but where an ordinary tensor says them.
     second = list(itertools.islice(make(), 1, 2))
     others = [convert_to_tensor(v) for v in flatten(second[0])[0]] if second else tensors
-    open_ones = set(_open_leaves(form))
-    specs = [TensorSpec([None] * len(t.shape) if i in open_ones or t.shape.as_list() != o.shape.as_list() else t.shape, t.dtype)
+    open_ones, of_sparse = set(_open_leaves(form)), set(_open_leaves(form, ("sparse",)))
+    specs = [TensorSpec([None, *t.shape.as_list()[1:]] if i in of_sparse else  # the number of axes stays known
+                        [None] * len(t.shape) if i in open_ones or t.shape.as_list() != o.shape.as_list() else t.shape, t.dtype)
              for i, (t, o) in enumerate(zip(tensors, others))]
     if open_rows:
         specs = [TensorSpec([None, *s.shape.as_list()[1:]], s.dtype) for s in specs]
@@ -52,8 +53,8 @@ def _of(make, open_rows=False):
     return Dataset(made.__berth__, form)
 
 
-def _open_leaves(form):
-    """The numbers of the leaves that are parts of Composites."""
+def _open_leaves(form, kinds=("ragged", "sparse", "row")):
+    """The numbers of the leaves that are parts of Composites of these kinds."""
     count = itertools.count()
 
     def walk(f, inside):
@@ -61,7 +62,7 @@ def _open_leaves(form):
             i = next(count)
             return [i] if inside else []
         if hasattr(f, "make"):
-            return walk(f.form, f.key in ("ragged", "sparse", "row") or inside)
+            return walk(f.form, f.key in kinds or inside)
         parts = f.values() if isinstance(f, dict) else f if isinstance(f, (tuple, list)) else ()
         return [i for p in parts for i in walk(p, inside)]
     return walk(form, False)

@@ -214,7 +214,7 @@ class device:
     """Says where the ops of a block run (tf.device)."""
 
     def __init__(self, device_name):
-        self._name = device_name if device_name is None else str(getattr(device_name, "name", device_name))
+        self._name = self._device_name = None if device_name is None else str(getattr(device_name, "name", device_name))
         self._scopes = []
 
     def __enter__(self):

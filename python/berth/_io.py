@@ -194,7 +194,7 @@ class TFRecordWriter:
 
     def __init__(self, path, options=None):
         options = TFRecordOptions(options) if isinstance(options, str) or options is None else options
-        self._path, self._copy = _remote.plain(path), None
+        self._path, self._copy = _remote.plain(path).rstrip("/") or "/", None
         if _remote.is_url(self._path):
             self._copy = os.path.join(_remote.new_folder(self._path), "records")
         self._writer = _core.TFRecordWriter(self._copy or self._path, options.compression_type, options.compression_level)

@@ -12,7 +12,7 @@ LATE = {
         "_pictures": "decode_bmp decode_gif encode_png",
         "_forms": "decode_raw",
         "_images": "decode_image decode_and_crop_jpeg",
-        "_more": "encode_base64 decode_base64 decode_compressed matching_files",
+        "_more": "encode_base64 decode_base64 decode_compressed matching_files is_jpeg",
         "_arguments": "decode_png encode_jpeg",
     },
     "image": {

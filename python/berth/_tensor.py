@@ -19,7 +19,7 @@ half, double = float16, float64
 
 _FOREIGN = ("int4", "uint4", "qint8", "qint16", "qint32", "quint8", "quint16",
             "float8_e4m3fn", "float8_e5m2", "variant", "resource")
-_NUMPY = {"string": "object_", "bool": "bool_"}
+_NUMPY = {"bool": "bool_"}
 
 
 def _numpy_dtype(self):
@@ -27,6 +27,8 @@ def _numpy_dtype(self):
     if self.name == "bfloat16":
         import ml_dtypes
         return ml_dtypes.bfloat16
+    if self.name == "string":
+        return object
     return getattr(_np, _NUMPY.get(self.name, self.name))
 
 
@@ -40,7 +42,8 @@ DType.as_datatype_enum = property(lambda self: next(n for n, d in _OTHER_NAMES.i
 
 def _limit(self, which):
     if self.is_floating:
-        info = _np.finfo(_np.float32 if self.name == "bfloat16" else self.as_numpy_dtype)
+        import ml_dtypes
+        info = (ml_dtypes if self.name == "bfloat16" else _np).finfo(self.as_numpy_dtype)
     else:
         info = _np.iinfo(self.as_numpy_dtype)
     return getattr(info, which)

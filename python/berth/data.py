@@ -56,8 +56,8 @@ class Dataset(_NotATensor):
 
         begun = []
         if any(s is None for s, _ in specs):  # the first element says how many axes there are
-            source = iter(generator(*(args or ())))
-            first = [leaves_of(v) for v in itertools.islice(source, 1)]
+            from berth._described import first_of
+            first, source = first_of(lambda: generator(*(args or ())), leaves_of)
             begun.append((first, source))
             specs = [([None] * len(first[0][i].shape) if s is None and first else s or (), d)
                      for i, (s, d) in enumerate(specs)]
@@ -99,6 +99,7 @@ class Dataset(_NotATensor):
 
     def map(self, map_func, num_parallel_calls=None, deterministic=None, name=None):
         """Elements map_func(*element); traced once, op by op where that cannot be."""
+        from berth import _described
         from berth._function import Function, call_converted
         forms, described = [], []
         first = []  # an element whose result said the structure, and that result, until it is asked for
@@ -119,7 +120,12 @@ class Dataset(_NotATensor):
                     return first.pop()[1]
                 except IndexError:
                     pass  # another thread has it
-            out = traced(*_arguments(self._form, leaves))
+            try:
+                out = traced(*_arguments(self._form, leaves))
+            except _core.OpError as error:
+                if described:
+                    raise
+                return _described.instead(self, lambda x: run(*_arguments(self._form, x)), error)
             untraced = bool(_debug) or traced._untraced
             _core.note_plan(not untraced)
             if untraced and not described and not first:  # a second element may come before the transform is described
@@ -133,22 +139,9 @@ class Dataset(_NotATensor):
         return out
 
     def _shaped(self, handle, forms, run, state=()):
-        """The result of a transform, whose structure the first element says, or else a trace."""
-        from berth._function import needs_values
-        handle.element_spec()
-        specs = [*((t.shape, t.dtype) for t in state), *self.__berth__.element_spec()]
-        if forms or not specs:
-            return Dataset(handle, forms[0] if forms else self._form)
-        try:
-            outputs = _core.trace_concrete(run, "data", specs).outputs()
-        except Exception as error:
-            if not needs_values(error):
-                raise
-            return self._same(handle)
-
-        def begin():
-            return handle.pass_().next
-        return Dataset(_core.Dataset.from_generator(begin, outputs), forms[0])
+        """The result of a transform, whose structure an element says, or a trace."""
+        from berth import _described
+        return _described.shaped(self, handle, forms, run, state)
 
     def filter(self, predicate, name=None):
         """The elements for which predicate(*element) holds."""

@@ -67,6 +67,9 @@ class _Table:
         self._default = default if default.shape else default.item()
         self._map, self.name = {}, name or type(self).__name__.lower()
 
+    default_value = property(lambda self: convert_to_tensor(self._default, self.value_dtype),
+                             doc="The value of keys that are not there, a tensor.")
+
     def size(self, name=None):
         """How many keys there are, int64 []."""
         return convert_to_tensor(len(self._map), int64)

@@ -1,8 +1,8 @@
 """tf.random."""
 import functools as _functools
+import os as _os
 
 from berth import _core as _core
-from berth._core import set_seed
 from berth._lazy import Names
 from berth._strings import _of_text_too as _text_too
 
@@ -83,6 +83,17 @@ def stateless_uniform(shape, seed, minval=0, maxval=None, dtype=_core.float32, n
         raise ValueError("stateless_uniform: minval is None; expected a number, or whole numbers and maxval=None")
     seeds = list(split(seed))  # of the upper and the lower half
     return _all_whole(lambda low, high: _under.stateless_uniform(shape, seeds.pop(), low, high, _core.int64), as_dtype(dtype))
+
+
+def set_seed(seed):
+    """Sets the seed of the process, a whole number, from which draws follow; None: from now on draws differ from run to run."""
+    _core.set_seed(int.from_bytes(_os.urandom(4), "big") if seed is None else seed)
+
+
+def stateless_parameterized_truncated_normal(shape, seed, means=0.0, stddevs=1.0, minvals=-2.0, maxvals=2.0, name=None):
+    """Normal numbers [shape] within [minvals, maxvals] that follow from seed [2] alone; means and others broadcast to shape."""
+    return _under.stateless_parameterized_truncated_normal(shape, seed, *(
+        _core.convert(v, None) for v in (means, stddevs, minvals, maxvals)))
 
 
 def split(seed, num=2, alg="auto_select"):

@@ -395,6 +395,9 @@ void add_variable(nb::module_& m) {
     const Tensor t = known(asked_tensor(value, d));
     if (!a.object(11).is_none()) check_variable_shape()(t, a.object(11));
     new (self) Variable(t, o, a.site());
+    if (!a.object(8).is_none()) {
+      nb::setattr(nb::find(*self), "constraint", a.object(8));
+    }
   });
   add_operators(c);
   add_conversions(c);

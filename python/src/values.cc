@@ -478,7 +478,9 @@ Tensor tensor_of(PyObject* o, DType to, bool asked) {
       }
     }
     for (const nb::object& item : items_of(o)) {
-      parts.push_back(tensor_of(item.ptr(), own));
+      Tensor part = tensor_of(item.ptr(), own, asked);
+      const bool other = asked && to != DType::kInvalid && part.dtype() != to;
+      parts.push_back(other ? cast(part, to, site_of_caller()) : part);
     }
     return stack(parts, 0, site_of_caller());
   }

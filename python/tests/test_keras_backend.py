@@ -567,3 +567,22 @@ for call in m.fit, m.evaluate:
     refused(lambda: call(x, y, verbose=0, callbacks=[own.callbacks.EarlyStopping()]), "callbacks: ", "class Callback of berth.keras")
 refused(lambda: own.Sequential([keras.layers.Dense(3)]), "layers of berth.keras", "is of the package keras: use keras.Sequential")
 """)
+
+
+def test_layers_track_what_they_are_told_to():
+    run("""
+class Around(keras.layers.Wrapper):
+    def __init__(self, layer):
+        super().__init__(layer)
+        assert self._track_trackable(layer, name="layer") is layer
+        self._track_trackable(keras.layers.Dense(2), name="more")
+        try:
+            self._track_trackable(layer, name="more")
+            raise SystemExit("not refused")
+        except ValueError as error:
+            assert "overwrite=True" in str(error)
+    def call(self, x):
+        return self.more(self.layer(x))
+m = keras.Sequential([keras.Input((3,)), Around(keras.layers.Dense(4))])
+assert len(m.trainable_variables) == 4
+""")

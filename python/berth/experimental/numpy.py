@@ -699,7 +699,8 @@ _METHODS = {
     **{n: globals()[n] for n in ("max", "mean", "min")},
 }
 _OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide", "floordiv": "floor_divide",
-              "mod": "mod", "pow": "power", "matmul": "matmul"}
+              "mod": "mod", "pow": "power", "matmul": "matmul", "lt": "less", "le": "less_equal", "gt": "greater",
+              "ge": "greater_equal", "eq": "equal", "ne": "not_equal"}
 
 
 def _indexed(self, key, plain=Tensor.__getitem__):
@@ -727,13 +728,16 @@ def experimental_enable_numpy_behavior(prefer_float32=False, dtype_conversion_mo
     for name, function in _OPERATORS.items():
         f = globals()[function]
         for full, swapped in ((f"__{name}__", False), (f"__r{name}__", True)):
-            setattr(Tensor, full, _promoting(getattr(Tensor, full), f, swapped))
+            if hasattr(Tensor, full):
+                setattr(Tensor, full, _promoting(getattr(Tensor, full), f, swapped))
 
 
 def _promoting(plain, function, swapped):
     def operator(self, other):
         kind = getattr(other, "dtype", None)
-        if kind is not None and kind != self.dtype and not hasattr(other, "_parts"):
+        of_more = (_b.float, _b.complex) if not (self.dtype.is_floating or self.dtype.is_complex) else (
+            () if self.dtype.is_complex else _b.complex)
+        if _b.isinstance(other, of_more) or kind is not None and kind != self.dtype and not hasattr(other, "_parts"):
             return function(other, self) if swapped else function(self, other)
         return plain(self, other)
     return operator

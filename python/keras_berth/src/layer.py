@@ -38,6 +38,13 @@ class BerthLayer:
 
     _device = None  # not known yet; "": none was asked for
 
+    def _track_trackable(self, trackable, name, overwrite=False):
+        """Makes it an attribute, as layers of one's own for TensorFlow do by this name; returns it."""
+        if not overwrite and getattr(self, name, trackable) is not trackable:
+            raise ValueError(f"the layer has another attribute {name!r}; overwrite=True replaces it")
+        setattr(self, name, trackable)
+        return trackable
+
     def __call__(self, *args, **kwargs):
         model, is_divided = _model_and_divided()
         if self is model:
