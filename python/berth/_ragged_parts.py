@@ -1,6 +1,7 @@
 """Functions of tf on RaggedTensors that pick, move or group parts: gather_nd, squeeze, partitions, segments, shapes, pictures."""
 from berth import _core
 from berth._lazy import Lazy
+from berth._not_tensors import refuse_kinds
 from berth._ragged_ops import _axis, _binary, _expand_dims, _is, _reduced, _unary
 from berth._tensor import convert_to_tensor, string
 
@@ -65,6 +66,7 @@ def _without(plain, x, axis):
 
 def _partitions(plain, data, partitions, num_partitions, name=None):
     """Rows, or elements, by their numbers."""
+    refuse_kinds("dynamic_partition", "a whole number", num_partitions=num_partitions)
     if not _is(partitions):
         at = convert_to_tensor(partitions).numpy()
         if at.ndim != 1:
@@ -85,6 +87,7 @@ def _values_of(plain, data, ids):
 
 def _segments(kind, plain, data, segment_ids, num_segments, name=None):
     """unsorted_segment_sum and its kin: the rows of a segment, element by element, as one row."""
+    refuse_kinds(plain.__name__, "a whole number", num_segments=num_segments)
     data, ids = _values_of(plain, data, segment_ids)
     if not _is(data):
         return plain(data, ids, num_segments)
@@ -99,6 +102,7 @@ def _segments(kind, plain, data, segment_ids, num_segments, name=None):
 
 
 def _format(plain, template, inputs, placeholder="{}", summarize=3, name=None):
+    refuse_kinds("strings.format", "text", template=template)
     values = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
     parts = template.split(placeholder)
     if len(parts) != len(values) + 1:
