@@ -1,6 +1,9 @@
 // Variable: a tensor that changes (tf.Variable).
 //
-// A handle; copying it shares the storage, whose address is fixed for life.
+// A handle; copying it shares the storage. One of numbers whose shape is fixed
+// keeps its address; others (of text, of any_shape, with a `shape` that is not
+// the value's) are for code that runs op by op: a trace that meets one ends in
+// an error, and a function of Python then runs without it.
 // Reading gives a snapshot: later assignments do not change it. After a failed
 // run a Variable may be torn: reading throws FailedPrecondition until it is
 // assigned. Thread-safe.
@@ -10,6 +13,7 @@
 #define BERTH_VARIABLE_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -53,6 +57,10 @@ struct VariableOptions {
   // For variables made in the scope of a strategy (berth/distribute.h).
   VariableSynchronization synchronization = VariableSynchronization::kAuto;
   VariableAggregation aggregation = VariableAggregation::kNone;
+  // For one that assign() gives values of other shapes: what these fit,
+  // kUnknownDim any length; or any_shape.
+  std::optional<Shape> shape = std::nullopt;
+  bool any_shape = false;
 };
 
 class Variable {
@@ -73,7 +81,9 @@ class Variable {
 
   bool defined() const { return handle_.defined(); }
   const std::string& name() const;
-  const Shape& shape() const;
+  const Shape& shape() const;  // of the value now
+  // What the shapes of all its values fit; nothing: they may have any.
+  std::optional<Shape> shape_of_all() const;
   DType dtype() const;
   bool trainable() const;
   VariableSynchronization synchronization() const;
@@ -87,7 +97,8 @@ class Variable {
   Tensor read_value(Site site = Site::here()) const { return value(site); }
   operator Tensor() const { return value({}); }  // NOLINT: ops take variables
 
-  // [shape()] of dtype(). Throw errors::InvalidArgument for others.
+  // [shape()] of dtype(); assign() takes what fits shape_of_all(). Throw
+  // errors::InvalidArgument for others.
   const Variable& assign(const Tensor& value, Site site = Site::here()) const;
   const Variable& assign_add(const Tensor& delta,
                              Site site = Site::here()) const;

@@ -16,7 +16,9 @@ expm1 floor identity imag is_finite is_inf is_nan lgamma log log1p log_sigmoid l
 real reciprocal reciprocal_no_nan rint round rsqrt sigmoid sign sin sinh softplus softsign sqrt square stop_gradient tan
 tanh zeros_like elu gelu leaky_relu relu relu6 selu silu swish dropout as_string length lower regex_full_match regex_replace
 strip substr to_hash_bucket to_hash_bucket_fast to_hash_bucket_strong to_number upper check_numerics
-convert_image_dtype saturate_cast bitcast invert bessel_i0 bessel_i0e bessel_i1 bessel_i1e encode_base64 decode_base64 decode_compressed is_jpeg""".split()
+convert_image_dtype saturate_cast bitcast invert bessel_i0 bessel_i0e bessel_i1 bessel_i1e bessel_j0 bessel_j1
+bessel_k0 bessel_k0e bessel_k1 bessel_k1e bessel_y0 bessel_y1 dawsn expint fresnel_cos fresnel_sin spence stateless_dropout
+unicode_script encode_base64 decode_base64 decode_compressed is_jpeg""".split()
 BINARY = """add atan2 divide divide_no_nan equal floordiv floormod greater greater_equal less less_equal logical_and logical_or
 logical_xor maximum minimum mod multiply multiply_no_nan not_equal pow realdiv squared_difference subtract truediv
 truncatediv truncatemod xdivy xlog1py xlogy complex bitwise_and bitwise_or bitwise_xor left_shift right_shift
@@ -25,7 +27,8 @@ _PLACES = ("", ".math", ".nn", ".strings", ".bitwise", ".linalg", ".image", ".de
 
 
 def _modules():
-    return [sys.modules["berth" + p] for p in _PLACES if "berth" + p in sys.modules]
+    tf = sys.modules["berth"]
+    return [*(sys.modules["berth" + p] for p in _PLACES if "berth" + p in sys.modules), tf.math.special, tf.nn.experimental]
 
 
 def dispatched(function):

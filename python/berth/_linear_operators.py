@@ -37,7 +37,7 @@ class LinearOperatorFullMatrix(LinearOperator):
 
     def _solve(self, rhs, adjoint=False, adjoint_arg=False):
         a, b = self.to_dense(), _turned(rhs, adjoint_arg)
-        if self.is_self_adjoint and self.is_positive_definite and not a.dtype.is_complex:
+        if self.is_self_adjoint and self.is_positive_definite:
             lower = _l.cholesky(a)
             return _solve_triangle(lower, _solve_triangle(lower, b), adjoint=True)
         return _solve(a, b, adjoint)

@@ -40,22 +40,12 @@ def _broadcast(a, b):
 
 
 def solve(a, b, adjoint=False):
-    """x with a x = b, also of complex matrices, as real ones of twice the size; batches broadcast."""
-    a, b = _broadcast(a, b)
-    if not a.dtype.is_complex:
-        return _l.solve(a, b, adjoint=adjoint)
-    if adjoint:
-        a = _l.adjoint(a)
-    re, im = _m.real(a), _m.imag(a)
-    block = _ops.concat([_ops.concat([re, -im], -1), _ops.concat([im, re], -1)], -2)
-    out = _l.solve(block, _ops.concat([_m.real(b), _m.imag(b)], -2))
-    n = a.shape[-1]
-    return _m.complex(out[..., :n, :], out[..., n:, :])
+    """x with a x = b; batches broadcast."""
+    return _l.solve(*_broadcast(a, b), adjoint=adjoint)
 
 
 def _solve_triangle(a, b, lower=True, adjoint=False):
-    a, b = _broadcast(a, b)
-    return solve(a, b, adjoint) if a.dtype.is_complex else _l.triangular_solve(a, b, lower=lower, adjoint=adjoint)
+    return _l.triangular_solve(*_broadcast(a, b), lower=lower, adjoint=adjoint)
 
 
 def _eye_like(x):
@@ -214,7 +204,7 @@ def banded_triangular_solve(bands, rhs, lower=True, adjoint=False, name=None):
 
 
 def eigh_tridiagonal(alpha, beta, eigvals_only=True, select="a", select_range=None, tol=None, name=None):
-    """Eigenvalues, in order, of the Hermitian matrix with diagonal alpha [n] and beta [n - 1] above it.
+    """Eigenvalues, real and in order, of the Hermitian matrix with diagonal alpha [n] and beta [n - 1] above it.
 
     select: "a", all; "i", those numbered from select_range[0] to [1]; "v", those in (select_range[0], select_range[1]].
     Without eigvals_only (eigenvalues, eigenvectors). They are exact to the dtype, whatever tol is.
@@ -225,7 +215,7 @@ def eigh_tridiagonal(alpha, beta, eigvals_only=True, select="a", select_range=No
                          "with a range")
     below = diag(b, k=-1)
     full = _l.eigh(_l.diag(a) + below + (_l.adjoint(below)))
-    values, vectors = full[0], full[1]
+    values, vectors = _m.real(full[0]), full[1]
     if select != "a":
         found = values.numpy()
         low, high = (float(v) for v in select_range)

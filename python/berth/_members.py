@@ -1,7 +1,8 @@
 """Members of the engine's classes that few programs ask for, as TensorFlow has them."""
 from berth import _core
 from berth._core import Tensor, TensorShape, Variable
-from berth._tensor import AnyShape, DType, as_dtype, complex64, complex128, convert_to_tensor, float32, float64
+from berth._strings import by_number
+from berth._tensor import AnyShape, DType, as_dtype, complex64, complex128, convert_to_tensor, float32, float64, string
 
 _ops = _core.ops
 
@@ -67,7 +68,9 @@ def _scattered(name, doc):
     op = getattr(_ops, f"tensor_scatter_nd_{name}")
 
     def scatter(self, indices, updates, name=None):
-        return self.assign(op(self.read_value(), convert_to_tensor(indices), convert_to_tensor(updates, self.dtype)))
+        given = self.read_value(), convert_to_tensor(indices), convert_to_tensor(updates, self.dtype)
+        moves_text = self.dtype == string and op is _ops.tensor_scatter_nd_update
+        return self.assign(by_number(op, *given) if moves_text else op(*given))
     scatter.__name__, scatter.__doc__ = f"scatter_nd_{name}", doc
     return scatter
 

@@ -73,6 +73,8 @@ def variables_in(value, seen=None, keras=True):
         parts = _by_attributes(value)
     elif hasattr(value, "_checkpointed"):
         parts = value._checkpointed()
+    elif hasattr(value, "_saved_as"):
+        parts = value._saved_as()
     elif isinstance(value, dict):
         parts = [(str(k), v) for k, v in value.items()]
     elif isinstance(value, (list, tuple)):

@@ -1,5 +1,7 @@
 """tf.linalg, tf.signal, tf.nn and tf.math.special where TensorFlow's form differs from the engine's."""
 import collections
+import functools
+import itertools
 
 from berth import _core
 from berth._tensor import complex128, convert_to_tensor, float32, float64, int32, int64
@@ -125,12 +127,39 @@ def _pool(what, kind, input, window, strides, padding, data_format):
 
 
 def pool(input, window_shape, pooling_type, strides=None, padding="VALID", data_format=None, dilations=None, name=None):
-    """The maximum ("MAX") or the mean ("AVG") of windows along one to three axes."""
+    """The maximum ("MAX") or the mean ("AVG") of windows along one to three axes.
+
+    dilations: how far apart the elements of a window are, a number or one for each axis; above 1 the strides must be 1, and
+    the padding "VALID" or numbers of zeros.
+    """
     if pooling_type not in ("MAX", "AVG"):
         raise ValueError(f"pool: pooling_type is {pooling_type!r}; expected 'MAX' or 'AVG'")
-    if dilations is not None and any(d != 1 for d in _each(dilations, 1)):
-        raise ValueError(f"pool: dilations are {dilations}; expected 1")
-    return _pool("pool", pooling_type.lower(), input, window_shape, strides, padding, data_format)
+    x = convert_to_tensor(input)
+    axes, first = _axes("pool", x, data_format)
+    apart = _each(dilations, axes, first)
+    if all(d == 1 for d in apart):
+        return _pool("pool", pooling_type.lower(), x, window_shape, strides, padding, data_format)
+    if padding == "SAME" or any(n != 1 for n in _each(strides, axes, first)) or min(apart) < 1:
+        raise ValueError(f"pool: dilations are {dilations}, strides {strides}, padding {padding!r}; expected dilations of 1 or more, "
+                         "and with those above 1 strides of 1 and no 'SAME'")
+    return _pool_apart(pooling_type, x, _each(window_shape, axes, first), apart, padding, 2 if first else 1)
+
+
+def _pool_apart(kind, x, window, apart, padding, axis):
+    """Windows of elements `apart` from each other, along the axes from `axis` on."""
+    if padding != "VALID":
+        x = _ops.pad(x, [int(n) for pair in padding for n in pair])
+    sizes = [x.shape[axis + i] - (w - 1) * d for i, (w, d) in enumerate(zip(window, apart))]
+    if min(sizes) < 1:
+        raise ValueError(f"pool: a window of {window}, {apart} apart, does not fit {x.shape}")
+    parts = []
+    for places in itertools.product(*(range(w) for w in window)):
+        part = x
+        for i, (at, d, n) in enumerate(zip(places, apart, sizes)):
+            part = part[(slice(None),) * (axis + i) + (slice(at * d, at * d + n),)]
+        parts.append(part)
+    out = functools.reduce(_ops.math.maximum if kind == "MAX" else _ops.math.add, parts)
+    return out if kind == "MAX" else out / float(len(parts))
 
 
 def max_pool(input, ksize, strides, padding, data_format=None, name=None):

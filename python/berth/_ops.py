@@ -10,7 +10,7 @@ from berth._tensor import as_dtype, convert_to_tensor, float32, float64, int32, 
 
 _ops = _core.ops
 
-__all__ = ["reshape", "boolean_mask", "range", "unique", "unique_with_counts", "print", "group", "no_op", "shape",
+__all__ = ["reshape", "broadcast_to", "boolean_mask", "range", "unique", "unique_with_counts", "print", "group", "no_op", "shape",
            "pad", "squeeze", "argmax", "argmin", "reduce_mean", "histogram_fixed_width", "zeros", "ones",
            "clip_by_global_norm", "einsum", "fill", "rank", "size", "stack", "identity", "split", "gather",
            "slice", "meshgrid", "gather_nd", "divide", "truediv", "transpose", "repeat", "timestamp", "zeros_like", "ones_like"]
@@ -26,6 +26,13 @@ def reshape(tensor, shape, name=None):
     if hasattr(shape, "row_partitions"):
         return _ragged_shape.reshape(tensor, shape)
     return _ops.reshape(tensor, shape)
+
+
+def broadcast_to(input, shape, name=None):
+    """A tensor repeated along axes of length 1, and new first ones, to have a shape."""
+    if hasattr(shape, "row_partitions"):
+        return _ragged_shape.broadcast_to(input, shape)
+    return _ops.broadcast_to(input, shape)
 
 
 def shape(input, out_type=int32, name=None):

@@ -81,16 +81,25 @@ def _reduce(name, plain, x, axis=None, keepdims=False, **kwargs):
         return plain(x.flat_values, **kwargs)
     if isinstance(axis, (list, tuple)):
         axes = sorted({_axis(x, a) for a in axis}, reverse=True)
-        if name == "reduce_mean" and len(axes) > 1:
+        if name in ("reduce_mean", "reduce_variance", "reduce_std") and len(axes) > 1:
             ones = x.with_flat_values(_ops.ones_like(x.flat_values))
-            total, count = (functools.reduce(lambda v, a: _sum(v, a), axes, v) for v in (x, ones))
-            return total / count
+            total, count = (functools.reduce(lambda v, a: _sum(v, a, keepdims), axes, v) for v in (x, ones))
+            mean = total / count
+            if name == "reduce_mean":
+                return mean
+            both = functools.reduce(lambda v, a: _sum(v, a, keepdims), axes, _unary(_ops.math.square, x)) / count
+            variance = _any_unary(_ops.nn.relu, both - mean * mean)
+            return variance if name == "reduce_variance" else _any_unary(_ops.math.sqrt, variance)
         return functools.reduce(lambda v, a: _reduced(name, plain, v, a, keepdims), axes, x)
     return _reduced(name, plain, x, _axis(x, axis), keepdims)
 
 
-def _sum(x, axis):
-    return _reduced("reduce_sum", _ops.math.reduce_sum, x, axis, False) if _is(x) else _ops.math.reduce_sum(x, axis)
+def _sum(x, axis, keepdims=False):
+    return _reduced("reduce_sum", _ops.math.reduce_sum, x, axis, keepdims)
+
+
+def _any_unary(plain, x):
+    return _unary(plain, x) if _is(x) else plain(x)
 
 
 def _reduced(name, plain, x, axis, keepdims):
@@ -194,7 +203,7 @@ def _expand_dims(x, axis, name=None):
     axis = int(axis) + (len(x.shape) + 1 if axis < 0 else 0)
     n = x._count()
     if axis == 0:
-        return ragged.RaggedTensor(x, [0, n])
+        return ragged.RaggedTensor(x, [0, n], n)
     if axis == 1:
         return ragged.RaggedTensor(x, _np.arange(n + 1), 1)
     return x.with_values(_expand_dims(x.values, axis - 1))
@@ -216,7 +225,8 @@ def _gather(plain, params, indices, validate_indices=None, axis=None, batch_dims
     if at.dtype.kind not in "iu":
         raise _core.InvalidArgumentError(f"gather: the indices are {at.dtype}; expected one of int32, int64: write tf.cast")
     if axis not in (None, 0):
-        return ragged.stack([plain(params[i], at) for i in range(params._count())])
+        rows = [plain(params[i], at, axis=axis - 1) for i in range(params._count())]
+        return ragged.stack(rows) if any(map(_is, rows)) else _ops.stack(rows)
     out = ragged._take(params, at.ravel())
     return out if at.ndim == 1 else params[int(at)] if at.ndim == 0 else ragged.RaggedTensor(
         out, _np.arange(at.shape[0] + 1) * at.shape[1])
@@ -291,24 +301,6 @@ def _many(plain, inputs, *args, **kwargs):
     return given[0].with_flat_values(plain([v.flat_values if _is(v) else v for v in inputs], *args, **kwargs))
 
 
-def _reduce_join(plain, inputs, axis=None, keepdims=False, separator="", name=None):
-    if inputs.dtype != string:
-        raise _core.InvalidArgumentError(f"reduce_join: the RaggedTensor is {inputs.dtype.name}; expected string")
-    if axis is None:
-        return plain(inputs.flat_values, keepdims=keepdims, separator=separator)
-    axis = _axis(inputs, axis)
-    if axis > 1:
-        inner = functools.partial(_reduce_join, plain) if _is(inputs.values) else plain
-        return inputs.with_values(inner(inputs.values, axis - 1, keepdims=keepdims, separator=separator))
-    if _is(inputs.values):
-        raise NotImplementedError("reduce_join: an axis that has ragged ones after it is not there yet")
-    rows = [row.numpy().tolist() for row in inputs]
-    if axis == 0:
-        rows = [[row[i] for row in rows if i < len(row)] for i in range(max(map(len, rows), default=0))]
-    out = convert_to_tensor([separator.encode().join(row) for row in rows], string)
-    return _expand_dims(out, axis) if keepdims else out
-
-
 def _parts_of(plain, x, *args, **kwargs):
     """tf.split: runs of rows; strings.split and its kin: one ragged axis more."""
     import berth
@@ -318,8 +310,12 @@ def _parts_of(plain, x, *args, **kwargs):
 
 
 def _split(x, num_or_size_splits, axis=0, num=None, name=None):
+    if _axis(x, axis) > x.ragged_rank:
+        from berth import split
+        plain = getattr(split, "__wrapped__", split)
+        return [x.with_flat_values(part) for part in plain(x.flat_values, num_or_size_splits, _axis(x, axis) - x.ragged_rank)]
     if _axis(x, axis) != 0:
-        raise NotImplementedError(f"split of a RaggedTensor along axis {axis} is not there yet; axis 0 is")
+        raise ValueError(f"split: axis {axis} of the RaggedTensor has rows of other lengths; expected axis 0, or one after those")
     n, sizes = x._count(), convert_to_tensor(num_or_size_splits).numpy()
     if not sizes.ndim:
         if n % sizes:
@@ -364,7 +360,7 @@ _OTHERS = {
     "expand_dims": lambda plain, input, axis, name=None: _expand_dims(input, axis),
     "embedding_lookup": lambda plain, params, ids, *a, **k: ids.with_flat_values(plain(params, ids.flat_values, *a, **k)),
     "one_hot": lambda plain, indices, *a, **k: _unary(plain, indices, *a, **k),
-    "join": _many, "add_n": _many, "reduce_join": _reduce_join, "split": _parts_of, "bytes_split": _parts_of,
+    "join": _many, "add_n": _many, "split": _parts_of, "bytes_split": _parts_of,
     "unicode_split": _parts_of, "softmax": _softmax, "unicode_decode": _parts_of,
     "shape": lambda plain, input, out_type=None, name=None: _of(input),
     "size": lambda plain, input, out_type=_core.int32, name=None: plain(input.flat_values, out_type),
@@ -389,7 +385,9 @@ def _by_keyword(plain, handler, names):
 
 def install():
     """Lets the functions of tf take RaggedTensors, and gives these operators."""
-    for names, handler, order in ((UNARY, _unary, ("x", "input", "features")), (BINARY, _binary, ("x", "y"))):
+    import berth
+    from berth import _ragged_math, _ragged_parts, debugging  # noqa: F401  debugging: its functions are among these
+    for names, handler, order in ((UNARY, _unary, ("x", "input", "features", "tensor")), (BINARY, _binary, ("x", "y"))):
         for function in functions_named(names):
             f = dispatched(function)
             f.handlers.append(_by_keyword(f.__wrapped__, handler, order))
@@ -397,9 +395,7 @@ def install():
         for function in functions_named([name]):
             f = dispatched(function)
             f.handlers.append(_by_keyword(f.__wrapped__, functools.partial(_reduce, name), ("input_tensor", "axis", "keepdims")))
-    import berth
-    from berth import _ragged_math, debugging  # noqa: F401  debugging: its assertions are among these functions
-    for name, handler in {**_OTHERS, **_ragged_math.HANDLERS}.items():
+    for name, handler in {**_OTHERS, **_ragged_math.HANDLERS, **_ragged_parts.HANDLERS}.items():
         for function in functions_named([name]) if handler else ():
             f = dispatched(function)
             f.handlers.append(_over(name, f.__wrapped__, handler))

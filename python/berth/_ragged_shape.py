@@ -125,3 +125,12 @@ def reshape(tensor, shape):
     flat = tensor.flat_values if isinstance(tensor, ragged.RaggedTensor) else convert_to_tensor(tensor)
     import berth
     return shape._filled(berth.reshape(flat, shape._inner))
+
+
+def broadcast_to(x, shape):
+    """A tensor, or a ragged one with these rows, repeated to fill the shape."""
+    rows = shape._filled(_core.ops.zeros(shape._inner, _core.int32))
+    if not shape._parts:
+        return _core.ops.broadcast_to(x, shape._inner)
+    from berth._ragged_ops import _binary
+    return _binary(lambda r, v: _core.ops.broadcast_to(v, r.shape), rows, x)

@@ -81,14 +81,14 @@ def _as_text(v, fn):
 
 
 def by_number(fn, *args, **kwargs):
-    """fn, which only moves elements, of text: of whole numbers that stand for it, and back; 0 is the empty text."""
+    """fn, which only moves elements, of text: of whole numbers, one for each text, and back; 0 is the empty text."""
     import numpy
     args = [_as_text(v, fn) for v in args]
     kwargs = {k: _as_text(v, fn) if isinstance(v, (list, tuple)) else v for k, v in kwargs.items()}
     leaves, form = flatten((args, kwargs), lambda v: isinstance(v, _core.Tensor))
     arrays = [v._array() for v in leaves if v.dtype == string]
-    table, places = numpy.unique(numpy.concatenate([[b""], *(a.ravel() for a in arrays)]), return_inverse=True)
-    parts = iter(numpy.split(places[1:].astype("int32"), numpy.cumsum([a.size for a in arrays])[:-1]))
+    table = numpy.concatenate([numpy.asarray([b""], object), *(a.ravel() for a in arrays)])
+    parts = iter(numpy.split(numpy.arange(1, len(table), dtype="int32"), numpy.cumsum([a.size for a in arrays])[:-1]))
     shapes = iter([a.shape for a in arrays])
     given, named = pack(form, [convert_to_tensor(next(parts).reshape(next(shapes))) if v.dtype == string else v
                                for v in leaves])

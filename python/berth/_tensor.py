@@ -161,7 +161,7 @@ def _getitem(self, key):
     """x[0], x[1:3], x[:, 0], x[..., -1], x[None], x[mask], x[tensor]."""
     if self.dtype == string:
         from berth._strings import by_number
-        return by_number(_getitem, self, key)
+        return by_number(_getitem, convert_to_tensor(self), key)
     keys = tuple(key) if isinstance(key, (tuple, list)) else (key,)
     if key is True or key is False:
         raise TypeError(f"a mask has at least one axis: {key} is no subscript")
@@ -280,7 +280,7 @@ def _set_shape(self, shape):
 
 def _variable_getitem(self, key):
     """A part of the value, whose assign(), assign_add() and assign_sub() write to the variable."""
-    out = _getitem(self, key)
+    out = _getitem(self.read_value(), key)
     for name in ("assign", "assign_add", "assign_sub"):
         setattr(out, name, functools.partial(_write_part, self, key, name))
     return out
@@ -295,9 +295,18 @@ def _write_part(variable, key, how, value, use_locking=False, name=None, read_va
     if how != "assign":
         old = _getitem(whole, key)
         value = old + value if how == "assign_add" else old - value
+    if variable.dtype == string:
+        return _write_text(variable, _np.unravel_index(places.numpy(), whole.shape.as_list()), value)
     new = ops.tensor_scatter_nd_update(ops.reshape(whole, [count]), ops.reshape(places, [-1, 1]),
                                        ops.reshape(ops.broadcast_to(value, places.shape), [-1]))
     return variable.assign(ops.reshape(new, whole.shape))
+
+
+def _write_text(variable, places, value):
+    """Sets the texts at places, an array of indices for each axis."""
+    texts = variable.numpy().copy() if len(variable.read_value().shape) else _np.array(variable.numpy(), object)
+    texts[places] = value.numpy()
+    return variable.assign(texts)
 
 
 def _no_hash(self):
@@ -342,6 +351,8 @@ for _class in (Tensor, Variable):
     _class.__dlpack__ = _dlpack
     _class.__dlpack_device__ = lambda self: (1, 0)
 Variable.__getitem__ = _variable_getitem
+Variable.__iter__ = lambda self: _iterate(self.read_value())
+Variable.__len__ = lambda self: _length(self.read_value())
 Tensor.__repr__ = _repr
 Tensor.__hash__ = _no_hash
 Tensor.__deepcopy__ = lambda self, memo: self
@@ -356,14 +367,21 @@ Variable.aggregation = property(lambda self: _enums().VariableAggregation(self._
 Variable.synchronization = property(lambda self: _enums().VariableSynchronization(self._how[1]),
                                     doc="When the copies of replicas are made equal.")
 Variable.__deepcopy__ = lambda self, memo: Variable(self.read_value(), trainable=self.trainable,
-                                                    name=self.name)
-Variable.__reduce__ = lambda self: (_variable_of, (self._array(), self.trainable, self.name))
+                                                    name=self.name, shape=self.shape)
+Variable.__reduce__ = lambda self: (_variable_of, (self._array(), self.trainable, self.name, self.shape))
 
 
 def _check_variable_shape(value, shape):
-    """Raises a ValueError where a variable is to have another shape than its value; sizes may be left open (None)."""
-    if not AnyShape(shape).is_compatible_with(value.shape):
-        raise ValueError(f"tf.Variable: the initial value has the shape {value.shape}; expected one that fits {AnyShape(shape)}")
+    """The sizes that a variable is to have, -1 for those that may change; True where all may, None where none may.
+
+    Raises a ValueError where its value does not fit.
+    """
+    shape = AnyShape(shape)
+    if not shape.is_compatible_with(value.shape):
+        raise ValueError(f"tf.Variable: the initial value has the shape {value.shape}; expected one that fits {shape}")
+    if shape.rank is None:
+        return True
+    return None if shape.is_fully_defined() else [-1 if d is None else d for d in shape.as_list()]
 
 
 _core.set_variable_shape_hook(_check_variable_shape)
@@ -374,8 +392,8 @@ def _enums():
     return distribute
 
 
-def _variable_of(values, trainable, name):
-    return Variable(values, trainable=trainable, name=name)
+def _variable_of(values, trainable, name, shape):
+    return Variable(values, trainable=trainable, name=name, shape=shape)
 
 
 class _Reference:

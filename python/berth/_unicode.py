@@ -138,7 +138,9 @@ def _script_runs():
 
 def unicode_script(input, name=None):
     """The scripts of characters by their numbers, int32: the codes of ICU, such as 25 of Latin; -1 of what is no character."""
-    numbers = convert_to_tensor(input, int32)
+    numbers = convert_to_tensor(input, None if hasattr(input, "dtype") else int32)
+    if numbers.dtype != int32:
+        raise TypeError(f"unicode_script: the input is {numbers.dtype.name}; expected one of int32: write tf.cast")
     starts, codes = _script_runs()
     at = numbers._array()
     found = np.where((at < 0) | (at > 0x10FFFF), -1, codes[np.searchsorted(starts, np.clip(at, 0, None), "right") - 1])

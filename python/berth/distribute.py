@@ -1,13 +1,16 @@
 """tf.distribute: one program on several devices and processes."""
-import collections as _collections
 import contextlib as _contextlib
 import enum as _enum
+import functools as _functools
 import itertools as _itertools
 import sys as _sys
 import threading as _threading
 import types as _types
 
-from berth import _core
+from berth import _core, _replica_threads
+from berth._distribute_options import (
+    CommunicationImplementation, CommunicationOptions, CrossDeviceOps, HierarchicalCopyAllReduce, InputOptions,  # noqa: F401
+    InputReplicationMode, NcclAllReduce, ReductionToOneDevice, RunOptions, ValueContext)  # noqa: F401
 from berth._frames import hide_in
 from berth._modules import later as _later
 from berth._not_tensors import NotATensor as _NotATensor
@@ -101,6 +104,7 @@ class Strategy:
 
     def __init__(self, handle):
         self.__berth__ = handle
+        self._need_values = set()  # what functions of run() no trace can hold
 
     def __repr__(self):
         devices = ", ".join(d.rsplit("device:", 1)[-1] for replica in self.devices() for d in replica)
@@ -126,7 +130,12 @@ class Strategy:
 
     def run(self, fn, args=(), kwargs=None, options=None):
         """Calls fn in every replica; PerReplica arguments give each its own. Variables, numbers and objects stay so."""
+        from berth import _function
         n = self.__berth__.replicas_here
+        if _function.executing_eagerly():
+            code = None if isinstance(fn, _function.Function) else getattr(fn, "__code__", None)
+        else:  # as what a tf.function calls is
+            code, fn = None, _functools.partial(_function.call_converted, fn)
         leaves, form = flatten((tuple(args), kwargs or {}), lambda v: isinstance(v, (PerReplica, _core.Tensor))
                                or hasattr(v, "__array_interface__"), PerReplica)
         by_replica = [[convert_to_tensor(v.values[r] if isinstance(v, PerReplica) else v)
@@ -142,28 +151,31 @@ class Strategy:
             return [convert_to_tensor(v) for v in out], structure
 
         try:
-            results, structure = self.__berth__.run(by_replica, "", one, _split_of(leaves))
+            found = None if code in self._need_values else self.__berth__.run(by_replica, "", one, _split_of(leaves))
         except Exception as error:
-            from berth._function import needs_values
-            if not needs_values(error):
+            if not _function.needs_values(error):
                 raise
-            if self.num_replicas_in_sync != 1:
-                error.args = (f"{error}; in run() of several replicas there is no way but a trace: compute what needs "
-                              "values before run(), from the values that it returned (experimental_local_results), or "
-                              "use a strategy of one replica",)
+            if self.num_replicas_in_sync != n:
+                error.args = (f"{error}; in run() of replicas of several tasks there is no way but a trace: compute what needs "
+                              "values before run(), or from the values that it returned (experimental_local_results)",)
                 raise
-            results, structure = self._op_by_op(one, by_replica[0])
+            found = None
+            if n > 1 and code is not None:
+                self._need_values.add(code)
+        results, structure = found or self._op_by_op(one, by_replica)
         if n == 1:
             return pack(structure, results[0])
         return pack(structure, [PerReplica(parts) for parts in zip(*results)])
 
-    def _op_by_op(self, one, tensors):
-        """What run() gives of one replica whose function cannot be traced."""
+    def _op_by_op(self, one, by_replica):
+        """What run() gives of a function that cannot be traced."""
+        if len(by_replica) > 1:
+            return _replica_threads.run(self, self.devices(), one, by_replica)
         from berth._gradient import device
         outer, _scopes.alone = getattr(_scopes, "alone", False), True
         try:
             with device(self.devices()[0][0]):
-                out, structure = one(0, tensors)
+                out, structure = one(0, by_replica[0])
         finally:
             _scopes.alone = outer
         return [out], structure
@@ -606,7 +618,8 @@ class ReplicaContext:
     @property
     def replica_id_in_sync_group(self):
         """The number of the replica; 0 where there is one."""
-        return _core.replica_id() or 0
+        replica = _replica_threads.current()
+        return replica.id if replica else _core.replica_id() or 0
 
     @property
     def num_replicas_in_sync(self):
@@ -621,6 +634,8 @@ class ReplicaContext:
     def all_reduce(self, reduce_op, value, options=None):
         """The sum or mean of a tensor, or a structure of such, over replicas; differentiable."""
         leaves, form = flatten(value)
+        if replica := _replica_threads.current():
+            return pack(form, replica.all_reduce(_op(reduce_op), leaves))
         if _core.replica_id() is None:
             return pack(form, [convert_to_tensor(v) for v in leaves])
         return pack(form, _core.all_reduce(_op(reduce_op), leaves))
@@ -628,6 +643,9 @@ class ReplicaContext:
     def all_gather(self, value, axis, options=None):
         """The values of all replicas one after the other along `axis`; differentiable."""
         leaves, form = flatten(value)
+        if replica := _replica_threads.current():
+            leaves = [convert_to_tensor(v) for v in leaves]
+            return pack(form, [replica.all_gather(v, int(axis) + (len(v.shape) if axis < 0 else 0)) for v in leaves])
         if _core.replica_id() is None:
             return pack(form, [convert_to_tensor(v) for v in leaves])
         return pack(form, [_core.all_gather(convert_to_tensor(v), int(axis)) for v in leaves])
@@ -637,6 +655,8 @@ class ReplicaContext:
 
         Every replica gets the result, a tensor, None, or a structure of such.
         """
+        if replica := _replica_threads.current():
+            return replica.merge_call(merge_fn, args, kwargs)
         strategy = get_strategy()
         if _core.replica_id() is None:
             return merge_fn(strategy, *args, **(kwargs or {}))
@@ -662,7 +682,8 @@ def get_replica_context():
 
 def in_cross_replica_context():
     """True in the scope of a strategy, outside of run()."""
-    return has_strategy() and _core.replica_id() is None and not getattr(_scopes, "alone", False)
+    return (has_strategy() and _core.replica_id() is None and not getattr(_scopes, "alone", False)
+            and _replica_threads.current() is None)
 
 
 _default = []
@@ -695,63 +716,6 @@ def experimental_set_strategy(strategy):
 def has_strategy():
     """Whether the scope of a strategy is open."""
     return _core.has_strategy()
-
-
-class CrossDeviceOps:
-    """Accepted as TensorFlow does: how gradients are added follows from devices and links."""
-
-    def __init__(self, num_packs=1, reduce_to_device=None, accumulation_fn=None):
-        pass
-
-
-class NcclAllReduce(CrossDeviceOps):
-    """Accepted; see CrossDeviceOps."""
-
-
-class HierarchicalCopyAllReduce(CrossDeviceOps):
-    """Accepted; see CrossDeviceOps."""
-
-
-class ReductionToOneDevice(CrossDeviceOps):
-    """Accepted; see CrossDeviceOps."""
-
-
-class CommunicationImplementation(_enum.Enum):
-    """Accepted as TensorFlow does: between tasks there is one."""
-    AUTO, RING, NCCL = "AUTO", "RING", "NCCL"
-
-
-class CommunicationOptions:
-    """How tasks exchange gradients: in packs of so many bytes (0: 4 MiB), and how long a step may take (None: any time)."""
-
-    def __init__(self, bytes_per_pack=0, timeout_seconds=None, implementation=CommunicationImplementation.AUTO):
-        if bytes_per_pack < 0:
-            raise ValueError(f"bytes_per_pack is {bytes_per_pack}; expected at least 0")
-        self.bytes_per_pack, self.timeout_seconds, self.implementation = bytes_per_pack, timeout_seconds, implementation
-
-
-class InputReplicationMode(_enum.Enum):
-    """Which of them calls the function of distribute_datasets_from_function(); here it is one per task."""
-    PER_WORKER, PER_REPLICA = "PER_WORKER", "PER_REPLICA"
-
-
-class InputOptions(_collections.namedtuple("InputOptions", [
-        "experimental_fetch_to_device", "experimental_replication_mode", "experimental_place_dataset_on_device",
-        "experimental_per_replica_buffer_size"], defaults=[True, InputReplicationMode.PER_WORKER, False, 1])):
-    """Accepted as TensorFlow does: the strategy splits batches and copies them ahead."""
-
-
-class RunOptions(_collections.namedtuple("RunOptions", [
-        "experimental_enable_dynamic_batch_size", "experimental_bucketizing_dynamic_shape", "experimental_xla_options"],
-        defaults=[True, False, None])):
-    """Accepted as TensorFlow does: run() traces its function for the sizes that it gets."""
-
-
-class ValueContext:
-    """What the function of experimental_distribute_values_from_function() is told."""
-
-    def __init__(self, replica_id_in_sync_group=0, num_replicas_in_sync=1):
-        self.replica_id_in_sync_group, self.num_replicas_in_sync = replica_id_in_sync_group, num_replicas_in_sync
 
 
 class CentralStorageStrategy(Strategy):

@@ -1,5 +1,6 @@
 """tf.lookup: tables from keys to values, on the host."""
 from berth import _core
+from berth._core import Variable
 from berth._lazy import Lazy, Names as _Names
 from berth._structure import Composite
 from berth._tensor import as_dtype, convert_to_tensor, int64, string
@@ -82,8 +83,7 @@ class _Table:
         keys = keys if hasattr(keys, "dtype") and hasattr(keys, "numpy") else convert_to_tensor(keys, self.key_dtype)
         if keys.dtype != self.key_dtype:
             raise TypeError(f"lookup: the keys are {keys.dtype.name}; the table's are {self.key_dtype.name}")
-        found = [self._value(k) for k in keys.numpy().ravel().tolist()] if len(keys.shape) else [self._value(
-            keys.numpy() if self.key_dtype == string else keys.numpy().item())]
+        found = self._values(convert_to_tensor(keys)._array().ravel().tolist())
         shape = [*keys.shape.as_list(), *_np.shape(self._default)]
         kind = object if self.value_dtype == string else self.value_dtype.as_numpy_dtype
         return convert_to_tensor(_np.asarray(found, dtype=kind).reshape(shape), self.value_dtype)
@@ -98,8 +98,13 @@ class _Table:
         kind = object if self.value_dtype == string else self.value_dtype.as_numpy_dtype
         return keys, convert_to_tensor(_np.asarray(values, dtype=kind).reshape([-1, *_np.shape(self._default)]), self.value_dtype)
 
-    def _value(self, key):
-        return self._map.get(key, self._default)
+    def _values(self, keys):
+        get, default = self._map.get, self._default
+        return [get(k, default) for k in keys]
+
+    def _saved_as(self):
+        """What a Checkpoint saves: nothing of what does not change."""
+        return []
 
     def __repr__(self):
         return f"<{type(self).__name__} of {len(self._map)} {self.key_dtype.name} -> {self.value_dtype.name}>"
@@ -129,6 +134,9 @@ class StaticVocabularyTable(_Table):
         """The number of keys and of buckets."""
         return convert_to_tensor(self._known + self._buckets, int64)
 
+    def _values(self, keys):
+        return [self._value(k) for k in keys]
+
     def _value(self, key):
         if key in self._map or not self._buckets:
             return self._map.get(key, -1)
@@ -142,6 +150,28 @@ class MutableHashTable(_Table):
     def __init__(self, key_dtype, value_dtype, default_value, name="MutableHashTable", checkpoint=True,
                  experimental_is_anonymous=False):
         super().__init__(key_dtype, value_dtype, default_value, name)
+        self._saved = None  # variables of the keys and values, after a Checkpoint asked for them
+
+    @property
+    def _map(self):
+        if self._held is None:  # the variables have it since a Checkpoint asked, which may have restored them
+            keys, values = (v.numpy() for v in self._saved)
+            self._held = dict(zip(keys.tolist(), values.tolist() if values.ndim == 1 else list(values)))
+        return self._held
+
+    @_map.setter
+    def _map(self, value):
+        self._held = value
+
+    def _saved_as(self):
+        """What a Checkpoint saves and restores, by name; a tf.Module does not count it as variables."""
+        found = self.export()
+        if self._saved is None:
+            self._saved = [Variable(v, trainable=False, shape=[None, *v.shape.as_list()[1:]]) for v in found]
+        for variable, value in zip(self._saved, found):
+            variable.assign(value)
+        self._held = None
+        return list(zip(("table-keys", "table-values"), self._saved))
 
     def insert(self, keys, values, name=None):
         """Sets the values of keys."""
@@ -155,7 +185,6 @@ class MutableHashTable(_Table):
             self._map.pop(key, None)
 
     erase = remove
-
 
 
 class DenseHashTable(MutableHashTable):

@@ -306,6 +306,9 @@ class RaggedTensor(_NotATensor, Composite):
         return out[(slice(None), *rest)] if rest else out
 
     def __iter__(self):
+        if self.values.dtype == string and not isinstance(self.values, RaggedTensor):  # its bytes are on the host
+            texts, s = self.values._array(), self._rows()
+            return (convert_to_tensor(texts[a:b], string) for a, b in zip(s, s[1:]))
         return (self[i] for i in builtins.range(self._count()))
 
     def to_list(self):
@@ -336,9 +339,8 @@ class RaggedTensor(_NotATensor, Composite):
         filled = convert_to_tensor(_np.broadcast_to(fill._array(), [1, *inner])) if self.dtype == string else \
             _ops.broadcast_to(fill, [1, *inner])
         at = _np.full([rows, columns], flat.shape[0])
-        for i in builtins.range(min(rows, self._count())):
-            n = min(columns, s[i + 1] - s[i])
-            at[i, :n] = s[i] + _np.arange(n)
+        n, along = min(rows, self._count()), _np.arange(columns)
+        at[:n] = _np.where(along < _np.diff(s)[:n, None], s[:n, None] + along, flat.shape[0])
         return reshape(_take(concat([flat, filled], 0), at.ravel()), [rows, columns, *inner])
 
     def to_sparse(self, name=None):
@@ -512,8 +514,9 @@ def _depths(value, depth=0):
 
 def range(starts, limits=None, deltas=1, dtype=None, name=None, row_splits_dtype=int64):
     """Rows start, start + delta, ..."""
-    starts, limits = (_np.zeros_like(_np.asarray(starts)), starts) if limits is None else (starts, limits)
-    a, b, d = _np.broadcast_arrays(_np.asarray(starts), _np.asarray(limits), _np.asarray(deltas))
+    starts, limits = (0, starts) if limits is None else (starts, limits)
+    of = lambda v: v if hasattr(v, "dtype") else convert_to_tensor(v).numpy()  # noqa: E731
+    a, b, d = _np.broadcast_arrays(*(_np.asarray(of(v)) for v in (starts, limits, deltas)))
     rows = [_np.arange(*row) for row in zip(a.ravel(), b.ravel(), d.ravel())]
     made = RaggedTensor(convert_to_tensor(_joined(rows, a.dtype).astype(a.dtype), dtype), _splits([len(r) for r in rows]))
     return made.with_row_splits_dtype(row_splits_dtype)
@@ -556,8 +559,10 @@ def stack(values, axis=0, name=None):
     """Tensors, or RaggedTensors, on top of each other; axis 0 or 1."""
     parts = [v if isinstance(v, RaggedTensor) else convert_to_tensor(v) for v in values]
     if axis == 0:
-        if len({tuple(v.shape[1:]) for v in parts if not isinstance(v, RaggedTensor)}) > 1:  # rows of other lengths
-            parts = [v if isinstance(v, RaggedTensor) else RaggedTensor.from_tensor(v, ragged_rank=len(v.shape) - 1) for v in parts]
+        shapes = {tuple(v.shape) for v in parts if not isinstance(v, RaggedTensor)}
+        others = [k for k, lengths in enumerate(zip(*shapes)) if k and len(set(lengths)) > 1]  # rows of other lengths
+        if others:
+            parts = [v if isinstance(v, RaggedTensor) else RaggedTensor.from_tensor(v, ragged_rank=others[-1]) for v in parts]
         rows = [len(v) if len(v.shape) else 1 for v in parts]
         return RaggedTensor(_concat([v if len(v.shape) else _ops.expand_dims(v, 0) for v in parts], 0), _splits(rows))
     return _concat([_expand_dims(v, axis) for v in parts], axis)

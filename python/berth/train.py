@@ -260,7 +260,7 @@ def _part(name, value):
         return value._pass
     if isinstance(value, PythonState):
         return _State(value)
-    if not isinstance(value, Module) and not of_keras(value) and not variables_in(value):
+    if not isinstance(value, Module) and not of_keras(value) and not hasattr(value, "_saved_as") and not variables_in(value):
         raise _NotTracked(f"Checkpoint: '{name}' is {value!r}, which holds no variables; expected a "
                         "model, layer, optimizer, metric, variable, or an object that holds such")
     return _Awaiting(value)

@@ -6,6 +6,7 @@
 #include "classes.h"
 #include "convert.h"
 #include "ops/in_scope.h"
+#include "ops/replica_part.h"
 #include "sharing.h"
 #include "values.h"
 
@@ -301,12 +302,22 @@ Tensor asked_tensor(nb::handle value, DType dtype) {
   }
 }
 
+// What writes of variables are passed to on a thread that runs a replica op by
+// op: (variable, name of the method, value), true where it has written.
+thread_local PyObject* t_writer = nullptr;
+
+bool written_by_replica(const Variable& v, const char* name, nb::handle value) {
+  return t_writer != nullptr &&
+         nb::cast<bool>(nb::handle(t_writer)(v, name, value));
+}
+
 using Write = const Variable& (Variable::*)(const Tensor&, Site) const;
 void add_write(nb::class_<Variable>& c, const char* name, Write write,
                const char* doc) {
   c.def(
       name,
-      [write](const Variable& v, nb::handle value, nb::kwargs) {
+      [write, name](const Variable& v, nb::handle value, nb::kwargs) {
+        if (written_by_replica(v, name, value)) return v;
         const Tensor t = tensor_of(value.ptr(), v.dtype());
         const Site site = site_of_caller();
         {
@@ -324,7 +335,8 @@ nb::object& refuse_in_trace() {
   return *fn;
 }
 
-// What is called with the value and the shape that a variable is made of.
+// What is called with the value and the shape that a variable is made of;
+// returns the sizes where some may change, True where the rank may, else None.
 nb::object& check_variable_shape() {
   static auto* fn = new nb::object();
   return *fn;
@@ -356,6 +368,17 @@ void add_variable(nb::module_& m) {
       },
       "value"_a, "trainable"_a, "name"_a, "dtype"_a.none(), "synchronization"_a,
       "aggregation"_a, "A variable of just that name.");
+  m.def(
+      "_set_replica",
+      [](int replica, nb::handle writer) {
+        berth::replica_op_by_op() = replica;
+        nb::handle(std::exchange(t_writer, writer.is_none()
+                                               ? nullptr
+                                               : writer.inc_ref().ptr()))
+            .dec_ref();
+      },
+      "replica"_a, "writer"_a.none(),
+      "The thread runs a replica op by op; -1, None: no longer.");
   m.def("_set_name_scope",
         [](std::string name) { t_name_scope = std::move(name); });
   m.def("set_variable_hook",
@@ -393,7 +416,13 @@ void add_variable(nb::module_& m) {
         static_cast<VariableSynchronization>(a.get_or<int64_t>(9, 0));
     o.aggregation = static_cast<VariableAggregation>(a.get_or<int64_t>(10, 0));
     const Tensor t = known(asked_tensor(value, d));
-    if (!a.object(11).is_none()) check_variable_shape()(t, a.object(11));
+    if (!a.object(11).is_none()) {
+      const nb::object shape = check_variable_shape()(t, a.object(11));
+      o.any_shape = shape.is(nb::bool_(true));
+      if (!o.any_shape && !shape.is_none()) {
+        o.shape = Shape(nb::cast<std::vector<int64_t>>(shape));
+      }
+    }
     new (self) Variable(t, o, a.site());
     if (!a.object(8).is_none()) {
       nb::setattr(nb::find(*self), "constraint", a.object(8));
@@ -402,7 +431,13 @@ void add_variable(nb::module_& m) {
   add_operators(c);
   add_conversions(c);
   c.def_prop_ro("name", [](const Variable& v) { return v.name(); })
-      .def_prop_ro("shape", [](const Variable& v) { return v.shape(); })
+      .def_prop_ro("shape",
+                   [](const Variable& v) -> nb::object {
+                     const auto shape = v.shape_of_all();
+                     if (shape) return nb::cast(*shape);
+                     return nb::module_::import_("berth._tensor")
+                         .attr("AnyShape")(nb::none());
+                   })
       .def_prop_ro("trainable", &Variable::trainable)
       .def("read_value", &value_of, "The value as a tensor.")
       .def("value", &value_of, "The value as a tensor.")
@@ -413,7 +448,17 @@ void add_variable(nb::module_& m) {
                          static_cast<int>(v.synchronization()));
                    })
       .def("_serial", &Variable::serial)
-      .def("_handle", &Variable::handle)  // what ops that update it take
+      .def("_handle",  // what ops that update it take
+           [](const Variable& v) {
+             if (berth::replica_op_by_op() >= 0) {
+               throw errors::Unimplemented(
+                   "an op that updates variable '" + v.name() +
+                   "' in a replica that runs op by op, which a value that the "
+                   "function reads makes necessary: use its assign(), or the "
+                   "optimizers of Keras");
+             }
+             return v.handle();
+           })
       .def("__hash__", [](const Variable& v) {
         return static_cast<Py_hash_t>(v.serial());
       });
@@ -424,7 +469,8 @@ void add_variable(nb::module_& m) {
   const auto scatter = [&](const char* name, auto method, const char* doc) {
     c.def(
         name,
-        [method](const Variable& v, nb::handle slices, nb::kwargs) {
+        [method, name](const Variable& v, nb::handle slices, nb::kwargs) {
+          if (written_by_replica(v, name, slices)) return v;
           const IndexedSlices s{
               tensor_of(slices.attr("values").ptr(), v.dtype()),
               tensor_of(slices.attr("indices").ptr())};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <mutex>
 
 #include "base/checksum.h"
 #include "base/diagnostics.h"
@@ -342,13 +343,32 @@ size_t bring_over(const OpDef& op, const BoundCall& call,
   return bytes;
 }
 
+// While an op uses variables that rebind, none gets other storage.
+std::unique_lock<std::recursive_mutex> hold_rebinding() {
+  static std::recursive_mutex mutex;
+  return std::unique_lock(mutex);
+}
+
+bool rebound(const Tensor& handle, const Tensor& value) {
+  try {
+    return rebind_variable(handle, value);
+  } catch (const errors::Error& e) {
+    raise_with_place(e, t_state.layer, t_state.site);
+  }
+}
+
 void compute(const OpDef& op, std::span<const Tensor* const> in,
              const Attrs* attrs, std::span<Tensor> out) {
   Buffer<SpecView, 6> specs(in.size());
   Buffer<OutSpec, 3> outs(out.size());
+  std::unique_lock<std::recursive_mutex> rebinding;
   for (size_t i = 0; i < in.size(); ++i) {
     const TensorImpl& t = *in[i]->impl();
     if (t.kind == TensorKind::kSymbolic) foreign_symbol(op);
+    if (t.kind == TensorKind::kVariable && t.variable->rebinds()) [[unlikely]] {
+      if (!rebinding) rebinding = hold_rebinding();
+      if (op.name() == "AssignVariableOp" && rebound(*in[0], *in[1])) return;
+    }
     specs[i] = t.kind == TensorKind::kVariable
                    ? SpecView{resource, &t.variable->shape, t.variable->dtype}
                    : SpecView{t.dtype, &t.shape, DType::kInvalid};

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <utility>
 
+#include "base/needs_values.h"
 #include "berth/errors.h"
 #include "device/device_manager.h"
 #include "op/callable.h"
@@ -162,6 +163,13 @@ ValueRef Tracer::capture(const Tensor& t) {
   if (impl.kind == TensorKind::kVariable) {
     static const OpDef& op = op_named("VarHandleOp");
     const VariableState& v = *impl.variable;
+    if (v.rebinds()) {
+      throw Untraceable<errors::InvalidArgument>(fmt::format(
+          "variable '{}', {}, is used in \"{}\"{}; expected one of numbers "
+          "whose shape is fixed: outside of a trace others work, op by op",
+          v.name, v.dtype == string_ ? "of text" : "whose shape may change",
+          graph_.name, where_text()));
+    }
     const AttrsRef attrs(
         {{"shared_name", v.name}, {"dtype", v.dtype}, {"shape", v.shape}});
     value = {add_node(op, attrs.get(), {}), 0};

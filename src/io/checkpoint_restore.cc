@@ -223,14 +223,15 @@ class Restore {
     std::vector<std::string> wrong;
     for (const auto* list : {&targets_, &parts_}) {
       for (const Target& t : *list) {
-        if (t.from.shape() == t.variable.shape() &&
+        const auto shape = t.variable.shape_of_all();
+        if ((!shape || shape->compatible_with(t.from.shape())) &&
             t.from.dtype() == t.variable.dtype()) {
           continue;
         }
-        wrong.push_back(
-            fmt::format("\"{}\" is {} {} in the checkpoint and {} {} here",
-                        t.name, t.from.type(), t.from.shape().str(),
-                        name_of(t.variable.dtype()), t.variable.shape().str()));
+        wrong.push_back(fmt::format(
+            "\"{}\" is {} {} in the checkpoint and {} {} here", t.name,
+            t.from.type(), t.from.shape().str(), name_of(t.variable.dtype()),
+            shape ? shape->str() : "of any shape"));
       }
     }
     if (!wrong.empty()) {
@@ -259,10 +260,10 @@ class Restore {
     std::vector<io::VariableToRead> list;
     for (const Target& t : targets_) {
       found_->restored.push_back(t.name);
-      if (t.from.file != nullptr) {
+      if (variable_state(t.variable.handle()).rebinds()) {
+        assign_part(t.variable.handle(), t.from.tensor());
+      } else if (t.from.file != nullptr) {
         list.push_back({t.variable, t.from.file, t.from.index});
-      } else if (t.variable.dtype() == string_) {
-        t.variable.assign(*t.from.memory, site_);
       } else {
         io::fill_variable(t.variable, subject_, site_,
                           [&](std::byte* to) { t.from.read(to); });

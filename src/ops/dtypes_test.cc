@@ -153,8 +153,37 @@ TEST(Strings, NothingElseTakesThem) {
                  "expected a tensor of strings");
   char buffer[64];
   expect_invalid([&] { t.copy_to(buffer); }, "of a tensor of strings");
-  expect_invalid([&] { Variable v(t); }, "of string");
   expect_invalid([&] { zeros({2}, string_); }, "dtype is string");
+}
+
+TEST(Strings, VariablesHoldThem) {
+  const Variable v(constant({"a", "b"}));
+  const Tensor was = v.value();
+  v.assign(constant({"c", "longer"}));
+  EXPECT_EQ(v.value().to_vector<std::string>(), (Strings{"c", "longer"}));
+  EXPECT_EQ(was.to_vector<std::string>(), (Strings{"a", "b"}));
+  expect_invalid([&] { v.assign(constant("a")); }, "fits [2]");
+  expect_invalid([&] { v.assign_add(was); }, "value is string");
+  const auto f = function([&](const Tensor& x) { return x + v.value(); });
+  expect_invalid([&] { f(constant(1.f)); }, "of text, is used in");
+}
+
+TEST(Variables, TakeValuesOfTheShapesThatFit) {
+  const Variable v(zeros({1, 2}), {.shape = Shape{kUnknownDim, 2}});
+  const Tensor was = v.value();
+  v.assign(ones({3, 2}));
+  v.assign_add(ones({3, 2}));
+  EXPECT_EQ(v.shape(), (Shape{3, 2}));
+  EXPECT_EQ(v.shape_of_all(), (Shape{kUnknownDim, 2}));
+  EXPECT_EQ(v.value().to_vector<float>(), std::vector<float>(6, 2));
+  EXPECT_EQ(was.to_vector<float>(), std::vector<float>(2, 0));
+  expect_invalid([&] { v.assign(zeros({2, 3})); }, "fits [?,2]");
+  const Variable any(1.f, {.any_shape = true});
+  any.assign(ones({2, 2, 2}));
+  EXPECT_EQ(any.value().rank(), 3);
+  EXPECT_FALSE(any.shape_of_all());
+  expect_invalid([&] { Variable(zeros({2}), {.shape = Shape{3}}); },
+                 "initial value is [2]");
 }
 
 TEST(Strings, ManyThreadsReadOneTensor) {

@@ -92,7 +92,7 @@ void infer_svd(InferContext& c) {
   const int64_t p = shorter_side(m, n);
   const bool full = c.attr<bool>("full_matrices");
   const bool vectors = c.attr<bool>("compute_uv");
-  c.set_output(0, c.dtype(0), like_matrix(c, -2, p));
+  c.set_output(0, real_type_of(c.dtype(0)), like_matrix(c, -2, p));
   c.set_output(1, c.dtype(0),
                vectors ? like_matrix(c, m, full ? m : p) : Shape{0});
   c.set_output(2, c.dtype(0),
@@ -138,13 +138,6 @@ std::vector<SplitSignature> split_factors(const InferContext& c) {
   return rules;
 }
 
-Tensor tn(const Tensor& a, const Tensor& b) {
-  return matmul(a, b, {.transpose_a = true}, {});
-}
-Tensor nt(const Tensor& a, const Tensor& b) {
-  return matmul(a, b, {.transpose_b = true}, {});
-}
-
 // 1 / x, 0 where x is.
 Tensor safe_reciprocal(const Tensor& x) { return x / (x * x + 1e-20); }
 
@@ -158,10 +151,16 @@ Tensor reciprocal_gaps(const Tensor& v) {
 }
 
 Tensor rows_scaled(const Tensor& x, const Tensor& by) {
-  return x * expand_dims(by, -1, {});
+  return x * expand_dims(math::cast(by, x.dtype(), {}), -1, {});
 }
 Tensor columns_scaled(const Tensor& x, const Tensor& by) {
-  return x * expand_dims(by, -2, {});
+  return x * expand_dims(math::cast(by, x.dtype(), {}), -2, {});
+}
+
+// i Im x, for a complex x.
+Tensor imaginary(const Tensor& x) {
+  const Tensor im = math::imag(x, {});
+  return math::complex(zeros_like(im, {}), im, {});
 }
 
 // The first k columns of x [..., n], and the others.
@@ -175,19 +174,28 @@ struct SvdParts {
   Tensor u, v, du, dv;
 };
 
-// With x [..., m, n], m <= n (Ionescu and others, arXiv:1509.07838).
+// With x [..., m, n], m <= n (Ionescu and others, arXiv:1509.07838; complex:
+// Wan and Zhang, arXiv:1909.02659).
 Tensor grad_svd_wide(const Tensor& s, const Tensor& ds, const SvdParts& p,
                      int64_t m, int64_t n, bool full) {
-  const Tensor gaps = reciprocal_gaps(math::square(s, {}));
+  const Tensor gaps =
+      math::cast(reciprocal_gaps(math::square(s, {})), p.u.dtype(), {});
   const auto [v1, v2] = columns_at(p.v, m);
   const auto [dv1, dv2] = columns_at(p.dv, m);
-  const Tensor by_u = gaps * tn(p.u, p.du), by_v = gaps * tn(v1, dv1);
-  const Tensor inner = linalg::diag(ds, 0, {}) +
-                       columns_scaled(by_u + transposed(by_u), s) +
-                       rows_scaled(by_v + transposed(by_v), s);
+  const Tensor vdv = tn(v1, dv1);
+  const Tensor by_u = gaps * tn(p.u, p.du), by_v = gaps * vdv;
+  Tensor on_diagonal = math::cast(ds, vdv.dtype(), {});
+  if (is_complex(vdv.dtype())) {  // a vector's phase, which s lacks
+    const Tensor phase = imaginary(linalg::diag_part(vdv, 0, {}));
+    on_diagonal =
+        on_diagonal - phase * math::cast(safe_reciprocal(s), vdv.dtype(), {});
+  }
+  const Tensor inner = linalg::diag(on_diagonal, 0, {}) +
+                       columns_scaled(by_u + adjoint(by_u), s) +
+                       rows_scaled(by_v + adjoint(by_v), s);
   const Tensor d = matmul(p.u, nt(inner, v1), {}, {});
   if (m == n) return d;
-  Tensor outside = transposed(dv1) - nt(tn(dv1, v1), v1);
+  Tensor outside = adjoint(dv1) - nt(tn(dv1, v1), v1);
   if (full) outside = outside - nt(tn(v1, dv2), v2);
   return d + matmul(columns_scaled(p.u, safe_reciprocal(s)), outside, {}, {});
 }
@@ -198,7 +206,7 @@ Tensors grad_svd(const GradCall& g) {
   const bool full = g.attr<bool>("full_matrices");
   if (!g.attr<bool>("compute_uv")) {
     const linalg::Svd r = linalg::svd(g.x(0), {}, {});
-    return {matmul(r.u, rows_scaled(transposed(r.v), g.dy(0)), {}, {})};
+    return {matmul(r.u, rows_scaled(adjoint(r.v), g.dy(0)), {}, {})};
   }
   if (full && std::abs(m - n) > 1) {
     throw errors::Unimplemented(fmt::format(
@@ -210,24 +218,29 @@ Tensors grad_svd(const GradCall& g) {
     return {grad_svd_wide(g.y(0), g.dy(0), {g.y(1), g.y(2), g.dy(1), g.dy(2)},
                           m, n, full)};
   }
-  return {transposed(grad_svd_wide(
+  return {adjoint(grad_svd_wide(
       g.y(0), g.dy(0), {g.y(2), g.y(1), g.dy(2), g.dy(1)}, n, m, full))};
 }
 
-// x R^-T for an upper triangular R.
+// x R^-H for an upper triangular R.
 Tensor over_upper(const Tensor& x, const Tensor& r) {
-  return transposed(
-      linalg::triangular_solve(r, transposed(x), {.lower = false}, {}));
+  return adjoint(linalg::triangular_solve(r, adjoint(x), {.lower = false}, {}));
 }
 
-// For m >= n (Walter and Lehmann, arXiv:1001.1654).
+// For m >= n (Walter and Lehmann, arXiv:1001.1654; complex: Roberts and
+// Roberts, arXiv:2009.10071).
 Tensor grad_qr_tall(const Tensor& q, const Tensor& r, const Tensor& dq,
                     const Tensor& dr) {
   const Tensor qdq = tn(q, dq), rdr = nt(r, dr);
-  const Tensor skew = qdq - transposed(qdq) + rdr - transposed(rdr);
+  const Tensor skew = qdq - adjoint(qdq) + rdr - adjoint(rdr);
   const Tensor lower = linalg::band_part(skew, -1, 0, {});
-  return matmul(q, dr + over_upper(lower, r), {}, {}) +
-         over_upper(dq - matmul(q, qdq, {}, {}), r);
+  Tensor outside = dq - matmul(q, qdq, {}, {});
+  if (is_complex(q.dtype())) {  // r's diagonal is real
+    const Tensor phase =
+        imaginary(linalg::diag_part(rdr - adjoint(qdq), 0, {}));
+    outside = outside - columns_scaled(q, phase);
+  }
+  return matmul(q, dr + over_upper(lower, r), {}, {}) + over_upper(outside, r);
 }
 
 Tensors grad_qr(const GradCall& g) {
@@ -254,23 +267,13 @@ Tensors grad_eigh(const GradCall& g) {
   if (!g.attr<bool>("compute_v")) {
     v = linalg::eigh(g.x(0), {}).v;
   } else if (g.has_dy(1)) {
-    mid = mid + reciprocal_gaps(g.y(0)) * tn(v, g.dy(1));
+    const Tensor gaps = reciprocal_gaps(math::real(g.y(0), {}));
+    mid = mid + math::cast(gaps, v.dtype(), {}) * tn(v, g.dy(1));
   }
   const Tensor d = matmul(v, nt(mid, v), {}, {});
-  const Tensor both = d + transposed(d);
+  const Tensor both = d + adjoint(d);
   return {linalg::band_part(both, -1, 0, {}) -
           linalg::band_part(both, 0, 0, {}) * 0.5};
-}
-
-// X with a X = b, for complex numbers: a real system of twice the side.
-Tensor solve_complex(const Tensor& a, const Tensor& b) {
-  const Tensor re = math::real(a, {}), im = math::imag(a, {});
-  const Tensor both =
-      concat({concat({re, -im}, -1, {}), concat({im, re}, -1, {})}, -2, {});
-  const Tensor right = concat({math::real(b, {}), math::imag(b, {})}, -2, {});
-  const Tensors x =
-      split(linalg::solve(both, right, {}, {}), int64_t{2}, -2, {});
-  return math::complex(x[0], x[1], {});
 }
 
 Tensors grad_eig(const GradCall& g) {
@@ -286,11 +289,11 @@ Tensors grad_eig(const GradCall& g) {
         math::real(linalg::diag_part(vgv, 0, {}), {}), v.dtype(), {});
     mid = mid + by * (vgv - columns_scaled(matmul(vt, v, {}, {}), along));
   }
-  const Tensor d = solve_complex(vt, matmul(mid, vt, {}, {}));
-  return {math::real(d, {})};
+  const Tensor d = linalg::solve(vt, matmul(mid, vt, {}, {}), {}, {});
+  return {is_complex(g.x(0).dtype()) ? d : math::real(d, {})};
 }
 
-// x = P^T L U: dx = P^T L^-T (lower(L^T dL) + upper(dU U^T)) U^-T.
+// x = P^T L U: dx = P^T L^-H (lower(L^H dL) + upper(dU U^H)) U^-H.
 Tensors grad_lu(const GradCall& g) {
   const Tensor y = g.y(0), dy = g.dy(0);
   const Tensor upper = linalg::band_part(y, 0, -1, {});
@@ -315,12 +318,17 @@ Tensors grad_lu(const GradCall& g) {
 }
 
 Tensors grad_log_determinant(const GradCall& g) {
-  const Tensor by = expand_dims(expand_dims(g.dy(1), -1, {}), -1, {});
+  Tensor of = g.dy(1);
+  if (is_complex(of.dtype())) {  // the sign has a phase, the logarithm is real
+    const Tensor turn = math::imag(g.dy(0) * math::conj(g.y(0), {}), {});
+    of = math::complex(math::real(of, {}), turn, {});
+  }
+  const Tensor by = expand_dims(expand_dims(of, -1, {}), -1, {});
   return {by * linalg::inv(g.x(0), {.adjoint = true}, {})};
 }
 
 void factor_op(OpBuilder& op, InferFn infer, GradientFn gradient) {
-  op.input("input", kFloatingTypes)
+  op.input("input", kMatrixTypes)
       .infer(infer)
       .cost([](const InferContext& c) {
         Cost cost = cost_cubic(c);
@@ -352,7 +360,8 @@ void register_factor_ops(OpRegistry& r) {
   factor_op(
       r.op("Eig").output("e").output("v"),
       [](InferContext& c) {
-        infer_eigen(c, c.dtype(0) == float32 ? complex64 : complex128, true);
+        const DType real = real_type_of(c.dtype(0));
+        infer_eigen(c, real == float32 ? complex64 : complex128, true);
       },
       &grad_eig);
   factor_op(r.op("Lu").output("lu").output("p").attr("output_idx_type", int32),

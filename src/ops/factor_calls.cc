@@ -20,7 +20,7 @@ double rounding_of(const Tensor& x) {
   const Shape& s = x.shape();
   const auto side = static_cast<double>(
       std::max(s[s.rank() - 1], s[std::max(0, s.rank() - 2)]));
-  return side * (x.dtype() == float64
+  return side * (real_type_of(x.dtype()) == float64
                      ? std::numeric_limits<double>::epsilon()
                      : double{std::numeric_limits<float>::epsilon()});
 }
@@ -68,7 +68,7 @@ Tensor lu_reconstruct(const Tensor& lower_upper, const Tensor& perm,
 
 Tensor logdet(const Tensor& x, Site site) {
   const Tensor diagonal = diag_part(cholesky(x, site), 0, site);
-  return math::reduce_sum(math::log(diagonal, site),
+  return math::reduce_sum(math::log(math::real(diagonal, site), site),
                           {.axis = std::vector<int64_t>{-1}}, site) *
          2;
 }
@@ -80,8 +80,8 @@ Tensor pinv(const Tensor& x, std::optional<double> rcond, Site site) {
   const Tensor one = scalar_like(f.s, 1), none = scalar_like(f.s, 0);
   const Tensor inverse =
       where(kept, one / where(kept, f.s, one, site), none, site);
-  return matmul(f.v * expand_dims(inverse, -2, site), f.u,
-                {.transpose_b = true}, site);
+  const Tensor by = math::cast(expand_dims(inverse, -2, site), x.dtype(), site);
+  return nt(f.v * by, f.u);
 }
 
 Tensor matrix_rank(const Tensor& x, std::optional<double> tol, Site site) {
@@ -98,19 +98,14 @@ Tensor lstsq(const Tensor& matrix, const Tensor& rhs,
   if (!o.fast) return matmul(pinv(matrix, {}, site), rhs, {}, site);
   const Shape& s = matrix.shape();
   const bool tall = s.rank() < 2 || s[s.rank() - 2] >= s[s.rank() - 1];
-  Tensor square =
-      matmul(matrix, matrix, {.transpose_a = tall, .transpose_b = !tall}, site);
+  Tensor square = tall ? tn(matrix, matrix) : nt(matrix, matrix);
   if (o.l2_regularizer != 0) {
     const Tensor one = band_part(ones_like(square, site), 0, 0, site);
     square = square + one * o.l2_regularizer;
   }
   const Tensor root = cholesky(square, site);
-  if (tall) {
-    return cholesky_solve(
-        root, matmul(matrix, rhs, {.transpose_a = true}, site), site);
-  }
-  return matmul(matrix, cholesky_solve(root, rhs, site), {.transpose_a = true},
-                site);
+  if (tall) return cholesky_solve(root, tn(matrix, rhs), site);
+  return tn(matrix, cholesky_solve(root, rhs, site));
 }
 
 Tensor adjoint(const Tensor& x, Site site) {

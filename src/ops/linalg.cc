@@ -128,11 +128,11 @@ std::vector<SplitSignature> split_solve(const InferContext& c) {
   return rules;
 }
 
-// Phi(L^T dL) between two triangular solves, made symmetric (Murray,
+// Phi(L^H dL) between two triangular solves, made symmetric (Murray,
 // arXiv:1602.07527).
 Tensors grad_cholesky(const GradCall& g) {
   const Tensor& l = g.y();
-  const Tensor inner = matmul(l, g.dy(), {.transpose_a = true}, {});
+  const Tensor inner = tn(l, g.dy());
   // The lower triangle with half the diagonal.
   const Tensor half = (linalg::band_part(inner, -1, 0, {}) +
                        linalg::band_part(inner, -1, 0, {}) -
@@ -140,14 +140,13 @@ Tensors grad_cholesky(const GradCall& g) {
                       0.5;
   const Tensor left = linalg::triangular_solve(l, half, {.adjoint = true}, {});
   const Tensor both =
-      linalg::triangular_solve(l, transposed(left), {.adjoint = true}, {});
-  return {(both + transposed(both)) * 0.5};
+      linalg::triangular_solve(l, adjoint(left), {.adjoint = true}, {});
+  return {(both + adjoint(both)) * 0.5};
 }
 
-// d rhs = A^-T dy; d A = -d rhs y^T, the other way round for the adjoint.
+// d rhs = A^-H dy; d A = -d rhs y^H, the other way round for the adjoint.
 Tensor grad_of_matrix(const Tensor& drhs, const Tensor& y, bool adjoint) {
-  return adjoint ? -matmul(y, drhs, {.transpose_b = true}, {})
-                 : -matmul(drhs, y, {.transpose_b = true}, {});
+  return adjoint ? -nt(y, drhs) : -nt(drhs, y);
 }
 
 Tensors grad_solve(const GradCall& g) {
@@ -168,13 +167,13 @@ Tensors grad_triangular_solve(const GradCall& g) {
 
 Tensors grad_inverse(const GradCall& g) {
   const Tensor& y = g.y();
-  const Tensor left = matmul(y, g.dy(), {.transpose_a = true}, {});
-  const Tensor d = -matmul(left, y, {.transpose_b = true}, {});
-  return {g.attr<bool>("adjoint") ? transposed(d) : d};
+  const Tensor d = -nt(tn(y, g.dy()), y);
+  return {g.attr<bool>("adjoint") ? adjoint(d) : d};
 }
 
 Tensors grad_det(const GradCall& g) {
-  const Tensor scale = expand_dims(expand_dims(g.dy() * g.y(), -1, {}), -1, {});
+  const Tensor scale =
+      expand_dims(expand_dims(g.dy() * math::conj(g.y(), {}), -1, {}), -1, {});
   return {scale * linalg::inv(g.x(0), {.adjoint = true}, {})};
 }
 
@@ -182,15 +181,15 @@ Tensors grad_det(const GradCall& g) {
 
 void register_linalg_ops(OpRegistry& r) {
   r.op("Cholesky")
-      .input("input", kFloatingTypes)
+      .input("input", kMatrixTypes)
       .output("output")
       .infer(&infer_square)
       .cost(&cost_cubic)
       .split(&split_batch)
       .gradient(&grad_cholesky);
   r.op("MatrixSolve")
-      .input("matrix", kFloatingTypes)
-      .input("rhs", kFloatingTypes)
+      .input("matrix", kMatrixTypes)
+      .input("rhs", kMatrixTypes)
       .output("output")
       .attr("adjoint", false)
       .infer(&infer_solve)
@@ -198,8 +197,8 @@ void register_linalg_ops(OpRegistry& r) {
       .split(&split_solve)
       .gradient(&grad_solve);
   r.op("MatrixTriangularSolve")
-      .input("matrix", kFloatingTypes)
-      .input("rhs", kFloatingTypes)
+      .input("matrix", kMatrixTypes)
+      .input("rhs", kMatrixTypes)
       .output("output")
       .attr("lower", true)
       .attr("adjoint", false)
@@ -208,7 +207,7 @@ void register_linalg_ops(OpRegistry& r) {
       .split(&split_solve)
       .gradient(&grad_triangular_solve);
   r.op("MatrixInverse")
-      .input("input", kFloatingTypes)
+      .input("input", kMatrixTypes)
       .output("output")
       .attr("adjoint", false)
       .infer(&infer_square)
@@ -216,7 +215,7 @@ void register_linalg_ops(OpRegistry& r) {
       .split(&split_batch)
       .gradient(&grad_inverse);
   r.op("MatrixDeterminant")
-      .input("input", kFloatingTypes)
+      .input("input", kMatrixTypes)
       .output("output")
       .infer(&infer_det)
       .cost(&cost_cubic)

@@ -67,9 +67,12 @@ Tensor zero_fraction(const Tensor& x, Site s) {
 }
 
 Tensor l2_normalize(const Tensor& x, const Axes& axis, double epsilon, Site s) {
-  const Tensor sum =
-      reduce_sum(square(x, s), {.axis = axis, .keepdims = true}, s);
-  return multiply(x, rsqrt(maximum(sum, scalar_like(x, epsilon), s), s), s);
+  const Tensor squares = is_complex(x.dtype())
+                             ? real(multiply(x, conj(x, s), s), s)
+                             : square(x, s);
+  const Tensor sum = reduce_sum(squares, {.axis = axis, .keepdims = true}, s);
+  const Tensor by = rsqrt(maximum(sum, scalar_like(sum, epsilon), s), s);
+  return multiply(x, cast(by, x.dtype(), s), s);
 }
 
 }  // namespace math
@@ -83,8 +86,8 @@ Tensor vector_norm(const Tensor& x, double p, const math::ReduceOptions& o,
   if (p == 1) return math::reduce_sum(size, o, s);
   if (std::isinf(p)) return math::reduce_max(size, o, s);
   const Tensor sum =
-      math::reduce_sum(math::pow(size, scalar_like(x, p), s), o, s);
-  return math::pow(sum, scalar_like(x, 1 / p), s);
+      math::reduce_sum(math::pow(size, scalar_like(size, p), s), o, s);
+  return math::pow(sum, scalar_like(sum, 1 / p), s);
 }
 
 // The largest sum over axis `over` of matrices: of columns for 1, of rows for

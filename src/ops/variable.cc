@@ -15,6 +15,7 @@
 #include "ops/autocast.h"
 #include "ops/families.h"
 #include "ops/named_call.h"
+#include "ops/replica_part.h"
 #include "tensor/variable_state.h"
 
 namespace berth {
@@ -53,6 +54,14 @@ void assign_parts(const OpDef& op, const Tensor& handle, const Tensor& value,
   for (const Tensor& p : v.parts) assign(op, p, part);
 }
 
+// What the thread's replica has of a variable; else the variable.
+const Tensor& own_part(const Tensor& handle) {
+  const int replica = replica_op_by_op();
+  const VariableState& v = variable_state(handle);
+  if (replica <= 0 || v.parts.empty()) return handle;
+  return v.parts.at(static_cast<size_t>(replica - 1));
+}
+
 // An assignment by the user: in a replica, what all replicas write together.
 void assign(const OpDef& op, const Tensor& handle, const Tensor& value,
             const char* what) {
@@ -60,6 +69,7 @@ void assign(const OpDef& op, const Tensor& handle, const Tensor& value,
     return assign(op, handle, t_state.replica->to_write(handle, value, what));
   }
   if (!variable_state(handle).parts.empty()) {
+    if (replica_op_by_op() >= 0) return assign(op, own_part(handle), value);
     return assign_parts(op, handle, value, what);
   }
   assign(op, handle, value);
@@ -97,7 +107,9 @@ Tensor made_of(const Tensor& initial, const VariableOptions& options,
   Device* device =
       strategy ? &strategy->home(t_state.scope)
                : scope_device(fmt::format("Variable '{}'", options.name));
-  if (device == nullptr) device = initial.impl()->block->device;
+  if (device == nullptr || initial.dtype() == string_) {
+    device = initial.impl()->block->device;
+  }
   Tensor handle = make_variable(*device, options.name, initial.dtype(),
                                 initial.shape(), options.trainable, site);
   VariableState& state = variable_state(handle);
@@ -105,7 +117,12 @@ Tensor made_of(const Tensor& initial, const VariableOptions& options,
                 !t_state.scope->name.str().empty();
   state.synchronization = options.synchronization;
   state.aggregation = options.aggregation;
-  if (strategy) strategy->adopt(handle);
+  if (options.shape && !options.shape->is_fully_defined()) {
+    state.fits = options.shape;
+  }
+  state.any_shape = options.any_shape;
+  // What rebinds is one for all replicas, which read it outside of plans alone.
+  if (strategy && !state.rebinds()) strategy->adopt(handle);
   // Initialisation runs outside traces and tapes.
   const DispatchGuard eager(nullptr);
   static const OpDef& op = op_named("AssignVariableOp");
@@ -126,6 +143,13 @@ Tensor new_variable(const Tensor& initial, const VariableOptions& options,
         options.name,
         initial.defined() ? "computed inside a trace" : "an empty tensor",
         where_text()));
+  }
+  if (options.shape && !options.shape->compatible_with(initial.shape())) {
+    throw errors::InvalidArgument(fmt::format(
+        "Variable '{}': the initial value is {}{}; expected a shape that fits "
+        "{}",
+        options.name, initial.shape().str(), where_text(),
+        options.shape->str()));
   }
   if (initial.dtype() == resource) {
     throw errors::InvalidArgument(fmt::format(
@@ -164,6 +188,11 @@ std::vector<SplitSignature> split_assign(const InferContext& c) {
 
 }  // namespace
 
+int& replica_op_by_op() {
+  static constinit thread_local int replica = -1;
+  return replica;
+}
+
 AutocastScope::AutocastScope(DType dtype) : outer_(t_autocast) {
   t_autocast = dtype;
 }
@@ -176,6 +205,11 @@ const std::string& Variable::name() const {
   return variable_state(handle_).name;
 }
 const Shape& Variable::shape() const { return variable_state(handle_).shape; }
+std::optional<Shape> Variable::shape_of_all() const {
+  const VariableState& v = variable_state(handle_);
+  if (v.any_shape) return std::nullopt;
+  return v.fits ? *v.fits : v.shape;
+}
 DType Variable::dtype() const { return variable_state(handle_).dtype; }
 bool Variable::trainable() const { return variable_state(handle_).trainable; }
 VariableSynchronization Variable::synchronization() const {
@@ -194,9 +228,11 @@ std::string Variable::device() const {
 Tensor Variable::value(Site site) const {
   set_site(site);
   const VariableState& v = variable_state(handle_);
-  const bool sum = t_state.replica == nullptr && !v.parts.empty();
+  const bool sum =
+      t_state.replica == nullptr && !v.parts.empty() && replica_op_by_op() < 0;
   const Tensor value =
-      sum ? aggregated(handle_) : call1(op_of<"ReadVariableOp">(), handle_);
+      sum ? aggregated(handle_)
+          : call1(op_of<"ReadVariableOp">(), own_part(handle_));
   const DType to = t_autocast;
   if (to == float32 || v.dtype != float32 || !v.trainable) return value;
   return math::cast(value, to, site);
@@ -254,7 +290,8 @@ void register_variable_ops(OpRegistry& r) {
         .writes_variable("resource", name[6] == 'V'
                                          ? Access::kOverwritesVariable
                                          : Access::kWritesVariable)
-        .input("value", name[6] == 'V' ? kEveryType : kEveryNumber)
+        .input("value",
+               name[6] == 'V' ? kEveryType | kStringType : kEveryNumber)
         .updates_with("value")
         .infer(&infer_assign)
         .split(&split_assign)

@@ -12,6 +12,7 @@
 #include "device/idle_memory.h"
 #include "tensor/block_copy.h"
 #include "tensor/shards.h"
+#include "tensor/string_tensor.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/write_marks.h"
 
@@ -78,25 +79,30 @@ void wait_for_uses(Stream& stream, const Block& block) {
   for (int i = 0; i < block.num_uses; ++i) stream.wait_for_reuse(block.uses[i]);
 }
 
-// For the error of a device without memory.
+}  // namespace
+
 void name_variable(const VariableState& v) {
   name_holder(v.storage.get(),
               lasting_name("variable '" + v.name + "'", "variables"), v.site);
 }
 
-}  // namespace
-
 Tensor make_variable(Device& device, std::string name, DType dtype,
                      const Shape& shape, bool trainable, Site site) {
-  if (size_of(dtype) == 0) {
+  if (size_of(dtype) == 0 && dtype != string_) {
     throw errors::InvalidArgument(fmt::format(
-        "Variable '{}' of {}{}; expected a dtype of numbers or bool", name,
-        name_of(dtype), where_text(nullptr, site)));
+        "Variable '{}' of {}{}; expected a dtype of numbers, bool or text",
+        name, name_of(dtype), where_text(nullptr, site)));
   }
   Tensor handle = make_unbacked_variable(device, std::move(name), dtype, shape);
   VariableState& state = variable_state(handle);
   state.trainable = trainable;
   state.site = site;
+  if (dtype == string_) {
+    const std::vector<std::string> none(
+        static_cast<size_t>(shape.num_elements()));
+    state.storage = BlockRef::share(make_strings(none, shape).impl()->block);
+    return handle;
+  }
   state.storage =
       BlockRef::adopt(allocate_lasting(device.allocator(), state.size_bytes()));
   name_variable(state);
@@ -148,7 +154,9 @@ Tensor read_variable(const Tensor& handle) {
   check_not_torn(state);
   const Event ready = ready_of(state);
   BlockRef block;
-  {
+  if (state.dtype == string_) {
+    block = BlockRef::share(state.storage.get());
+  } else {
     std::lock_guard snapshot_lock(state.snapshot_mutex);
     if (state.snapshot == nullptr || !try_share(state.snapshot)) {
       auto s = std::make_unique<Snapshot>();

@@ -1,6 +1,7 @@
 // VariableState: the storage behind a Variable.
 //
-// The address of the storage is fixed for life: plans embed it. Reading shares
+// The address of the storage is fixed for life: plans embed it, but for those
+// that rebind. Reading shares
 // one snapshot block with all readers of one version; a writer that finds a
 // live snapshot first moves the old bytes out to it. After a failed run the
 // state is torn until it is assigned. Thread-safe: `mutex` guards all; those
@@ -15,6 +16,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <vector>
@@ -30,6 +32,9 @@ struct VariableState {
   std::string name;
   DType dtype = float32;
   Shape shape;
+  // What values of other shapes must fit; any_shape: nothing.
+  std::optional<Shape> fits;
+  bool any_shape = false;
   bool trainable = true;
   Device* device = nullptr;
   Site site = {};
@@ -73,6 +78,10 @@ struct VariableState {
   VariableState(const VariableState&) = delete;
   VariableState& operator=(const VariableState&) = delete;
 
+  // Whether an assignment may give it other storage. Plans cannot hold it.
+  bool rebinds() const {
+    return any_shape || fits.has_value() || dtype == string_;
+  }
   size_t size_bytes() const {
     return static_cast<size_t>(shape.num_elements()) * size_of(dtype);
   }
@@ -82,6 +91,9 @@ struct VariableState {
 // `shape` must be fully defined.
 Tensor make_variable(Device& device, std::string name, DType dtype,
                      const Shape& shape, bool trainable, Site site);
+
+// Names its storage, for the error of a device without memory.
+void name_variable(const VariableState& v);
 
 // Returns a handle of a variable without storage: for plans that are never
 // run.
@@ -122,6 +134,12 @@ bool can_move(const VariableState& state, const void* strategy = nullptr);
 // errors::ResourceExhausted.
 bool move_variable(const Tensor& handle, Device& device,
                    const void* strategy = nullptr);
+
+// Makes a variable that rebinds ready for a value: of text it has the value
+// then (true), else room for it. Waits for work that uses the old storage.
+// Throws errors::InvalidArgument for a shape that does not fit,
+// errors::ResourceExhausted.
+bool rebind_variable(const Tensor& handle, const Tensor& value);
 
 // Marks the state torn: a run that was writing it failed because of `why`.
 void mark_torn(VariableState& state, std::string why);

@@ -1,12 +1,13 @@
 // factor: factorisations of matrices and what is made of them (tf.linalg.*).
 //
-// Matrices are the last two axes of a tensor of float32 or float64, the axes
-// before them a batch. They run on host devices (LAPACK) and throw
-// errors::InvalidArgument for a shape that does not fit, naming the matrix of
-// the batch where the numbers are at fault. Vectors have length 1, and of the
-// signs they may have that which makes the first of their largest elements (90
-// per cent of the largest modulus) positive. Gradients are those of TensorFlow:
-// of vectors they exist where values differ. Thread-safe.
+// Matrices are the last two axes of a tensor of float32, float64, complex64 or
+// complex128, the axes before them a batch; "transposed" means conjugated, too.
+// They run on host devices (LAPACK) and throw errors::InvalidArgument for a
+// shape that does not fit, naming the matrix of the batch where the numbers are
+// at fault. Vectors have length 1, and of the signs they may have that which
+// makes the first of their largest elements (90 per cent of the largest
+// modulus) positive. Gradients are those of TensorFlow: of vectors they exist
+// where values differ. Thread-safe.
 // Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_OPS_FACTOR_H_
@@ -25,11 +26,11 @@ struct SvdOptions {
   bool compute_uv = true;  // else u and v are empty handles
 };
 struct Svd {
-  Tensor s;  // [..., p], p = min(m, n), the largest first
+  Tensor s;  // [..., p], p = min(m, n), the largest first; real
   Tensor u;  // [..., m, p]; m in place of p with full_matrices
   Tensor v;  // [..., n, p]; n
 };
-// x = u diag(s) v^T for x [..., m, n].
+// x = u diag(s) v^H for x [..., m, n].
 Svd svd(const Tensor& x, const SvdOptions& options = {},
         Site site = Site::here());
 
@@ -42,10 +43,10 @@ struct Qr {
 Qr qr(const Tensor& x, bool full_matrices = false, Site site = Site::here());
 
 struct Eigen {
-  Tensor e;  // [..., n]
+  Tensor e;  // [..., n], of the dtype of v
   Tensor v;  // [..., n, n]: column i belongs to value i
 };
-// The values, ascending, and vectors of a symmetric x [..., n, n], whose lower
+// The values, ascending, and vectors of a Hermitian x [..., n, n], whose lower
 // part is read.
 Eigen eigh(const Tensor& x, Site site = Site::here());
 Tensor eigvalsh(const Tensor& x, Site site = Site::here());
@@ -70,11 +71,11 @@ Tensor lu_reconstruct(const Tensor& lower_upper, const Tensor& perm,
                       Site site = Site::here());
 
 struct SlogDet {
-  Tensor sign;                 // [...]: 1, -1 or, if singular, 0
+  Tensor sign;                 // [...]: of modulus 1 or, if singular, 0
   Tensor log_abs_determinant;  // [...]: -infinity if singular
 };
 SlogDet slogdet(const Tensor& x, Site site = Site::here());
-// log det of a symmetric positive definite x, by cholesky().
+// log det of a Hermitian positive definite x, by cholesky().
 Tensor logdet(const Tensor& x, Site site = Site::here());
 
 // The pseudo-inverse [..., n, m] of x [..., m, n]; singular values up to rcond

@@ -1,8 +1,9 @@
 // linalg: matrices in the last two axes of a tensor (tf.linalg.*).
 //
-// The preceding axes are a batch. The solvers take float32 or float64, run on
-// host devices (LAPACK) and throw errors::InvalidArgument, naming the matrix of
-// the batch, for one that is singular or not positive definite. Thread-safe.
+// The preceding axes are a batch. The solvers take float32, float64, complex64
+// or complex128, whose transposes are conjugated; they run on host devices
+// (LAPACK) and throw errors::InvalidArgument, naming the matrix of the batch,
+// for one that is singular or not positive definite. Thread-safe.
 // Options are written by name, in the order of their struct (berth.h).
 
 #ifndef BERTH_OPS_LINALG_H_
@@ -29,7 +30,7 @@ Tensor trace(const Tensor& x, Site site = Site::here());
 // [..., m, n] -> [..., n, m].
 Tensor matrix_transpose(const Tensor& x, Site site = Site::here());
 
-// The lower triangular L with L L^T = x, from the lower part of x [..., n, n].
+// The lower triangular L with L L^H = x, from the lower part of x [..., n, n].
 // Its gradient is symmetric.
 Tensor cholesky(const Tensor& x, Site site = Site::here());
 
@@ -47,7 +48,7 @@ struct TriangularSolveOptions {
 Tensor triangular_solve(const Tensor& matrix, const Tensor& rhs,
                         const TriangularSolveOptions& options = {},
                         Site site = Site::here());
-// X with L L^T X = rhs, for the result L of cholesky().
+// X with L L^H X = rhs, for the result L of cholesky().
 Tensor cholesky_solve(const Tensor& chol, const Tensor& rhs,
                       Site site = Site::here());
 Tensor inv(const Tensor& x, const SolveOptions& options = {},

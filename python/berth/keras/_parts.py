@@ -4,7 +4,7 @@ import importlib
 import json
 import types
 
-from berth import _core
+from berth import _core, _replica_threads
 from berth._function import executing_eagerly
 
 _keras = _core.ops.keras
@@ -118,6 +118,9 @@ def _iterations(self):
 
 def _apply(self, grads, trainable_variables=None):
     """Updates variables by gradients, one for each."""
+    if _replica_threads.current():
+        raise NotImplementedError("an update by an optimizer of the engine in a replica that runs op by op, as its function reads a "
+                                  "value: read it from what run() returns, or use the package Keras")
     _engine_apply(self, list(grads), list(trainable_variables))
 
 

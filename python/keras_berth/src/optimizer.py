@@ -2,7 +2,7 @@
 import contextlib
 
 import berth as tf
-from berth import _core
+from berth import _core, _replica_threads
 from keras.src.backend.common.stateless_scope import in_stateless_scope
 from keras.src.optimizers import base_optimizer
 
@@ -23,8 +23,15 @@ class BerthOptimizer(base_optimizer.BaseOptimizer):
             return super().add_variable_from_reference(reference_variable, *args, **kwargs)
 
     def apply_gradients(self, grads_and_vars):
-        """Steps that depend on a condition are made once for all replicas, which do not meet inside of one."""
+        """Steps that depend on a condition are made once for all replicas, which do not meet inside of one.
+
+        So are those of replicas that run op by op.
+        """
         grads_and_vars = list(grads_and_vars)
+        if replica := _replica_threads.current():
+            replica.apply([g for g, _ in grads_and_vars], lambda sums: super(BerthOptimizer, self).apply_gradients(
+                [(g, v) for g, (_, v) in zip(sums, grads_and_vars)]))
+            return self.iterations
         if not is_divided():  # a step on a whole batch
             _core.check_update_context([getattr(v, "_value", v) for _, v in grads_and_vars])
         conditional = self.gradient_accumulation_steps or self.use_ema or hasattr(self, "inner_optimizer")

@@ -35,20 +35,23 @@ void set_identity(T* y, int64_t rows, int64_t columns) {
     y[i * (columns + 1)] = 1;
 }
 
-// Fills the outputs with NaN where matrix `b` is not finite: LAPACK would stop
-// or search for ever.
-template <class T, class Out>
+// Fills the outputs, values of type Value and vectors, with NaN where matrix
+// `b` is not finite: LAPACK would stop or search for ever.
+template <class T, class Value, class Vector>
 bool not_finite(const KernelCall& c, int64_t b, bool vectors) {
   const int64_t size = batch_of(c.in[0]).size();
   const T* x = c.in[0].as<T>() + b * size;
-  if (std::all_of(x, x + size, [](T v) { return std::isfinite(v); })) {
+  if (std::all_of(x, x + size, [](T v) {
+        return std::isfinite(std::real(v)) && std::isfinite(std::imag(v));
+      })) {
     return false;
   }
-  const Out nan{std::numeric_limits<T>::quiet_NaN()};
-  std::fill_n(row_at<Out>(c.out[0], b),
-              c.out[0].dim(c.out[0].shape->rank() - 1), nan);
+  const auto nan = std::numeric_limits<Real<T>>::quiet_NaN();
+  std::fill_n(row_at<Value>(c.out[0], b),
+              c.out[0].dim(c.out[0].shape->rank() - 1), Value{nan});
   for (int i = 1; vectors && i < c.num_out; ++i) {
-    std::fill_n(matrix_at<Out>(c.out[i], b), batch_of(c.out[i]).size(), nan);
+    std::fill_n(matrix_at<Vector>(c.out[i], b), batch_of(c.out[i]).size(),
+                Vector{nan});
   }
   return true;
 }
@@ -65,13 +68,13 @@ void store_columns(T* y, int64_t n, int64_t columns, const T* x,
 }
 
 // A row-major matrix is its transpose in LAPACK's order, whose right vectors
-// are the left ones.
+// are the left ones, and whose left ones are the right ones' conjugates.
 template <class T>
 void svd_of(const KernelCall& c, int64_t b, lapack_int m, lapack_int n) {
   const bool vectors = c.attr<bool>("compute_uv");
-  if (not_finite<T, T>(c, b, vectors)) return;
+  if (not_finite<T, Real<T>, T>(c, b, vectors)) return;
   auto a = copy_of<T>(c.in[0], b);
-  T* s = row_at<T>(c.out[0], b);
+  auto* s = row_at<Real<T>>(c.out[0], b);
   if (!vectors) {
     T none{};
     check_lapack(c, b,
@@ -89,6 +92,7 @@ void svd_of(const KernelCall& c, int64_t b, lapack_int m, lapack_int n) {
                Lapack<T>::gesdd(LAPACK_COL_MAJOR, full ? 'A' : 'S', n, m,
                                 a.data(), n, s, vt.data(), n, u, left),
                "without convergence");
+  conjugate(vt.data(), int64_t{n} * right);
   Scratch<T> signs(static_cast<size_t>(right), T{1});
   for (lapack_int j = 0; j < std::max(left, right); ++j) {
     T* own = j < left ? u + j : nullptr;
@@ -106,7 +110,7 @@ void svd_of(const KernelCall& c, int64_t b, lapack_int m, lapack_int n) {
 void svd(const KernelCall& c) {
   set_up_lapack();
   const MatrixBatch s = batch_of(c.in[0]);
-  reference::with_floating(c.in[0].dtype, [&]<class T>(T) {
+  with_lapack(c.in[0].dtype, [&]<class T>(T) {
     for (int64_t b = 0; b < s.count; ++b) {
       if (s.size() > 0) {
         svd_of<T>(c, b, s.rows, s.columns);
@@ -145,7 +149,7 @@ void qr_of(const KernelCall& c, int64_t b, lapack_int m, lapack_int n) {
 void qr(const KernelCall& c) {
   set_up_lapack();
   const MatrixBatch s = batch_of(c.in[0]);
-  reference::with_floating(c.in[0].dtype, [&]<class T>(T) {
+  with_lapack(c.in[0].dtype, [&]<class T>(T) {
     for (int64_t b = 0; b < s.count; ++b) {
       if (s.size() > 0) {
         qr_of<T>(c, b, s.rows, s.columns);
@@ -160,14 +164,17 @@ void qr(const KernelCall& c) {
 void eigh(const KernelCall& c) {
   const bool vectors = c.attr<bool>("compute_v");
   for_each_matrix(c, [&]<class T>(T, int64_t b, lapack_int n) {
-    if (not_finite<T, T>(c, b, vectors)) return;
+    if (not_finite<T, T, T>(c, b, vectors)) return;
     auto a = copy_of<T>(c.in[0], b);
-    // The lower part is the upper one in LAPACK's order.
+    Scratch<Real<T>> values(static_cast<size_t>(n));
+    // The lower part is the upper one of the conjugate in LAPACK's order.
     check_lapack(c, b,
                  Lapack<T>::syevd(LAPACK_COL_MAJOR, vectors ? 'V' : 'N', 'U', n,
-                                  a.data(), n, row_at<T>(c.out[0], b)),
+                                  a.data(), n, values.data()),
                  "without convergence");
+    std::copy(values.begin(), values.end(), row_at<T>(c.out[0], b));
     if (!vectors) return;
+    conjugate(a.data(), int64_t{n} * n);
     Scratch<T> signs(static_cast<size_t>(n));
     for (lapack_int j = 0; j < n; ++j) {
       signs[static_cast<size_t>(j)] = phase_of(a.data() + int64_t{j} * n, n, 1);
@@ -176,36 +183,55 @@ void eigh(const KernelCall& c) {
   });
 }
 
+// The values and the vectors, one after the other, of a column-major `a`.
 template <class T>
-void eig_of(const KernelCall& c, int64_t b, lapack_int n) {
-  using Z = std::complex<T>;
-  if (not_finite<T, Z>(c, b, true)) return;
-  auto a = copy_of<T>(c.in[0], b, true);
+lapack_int eigen_of(lapack_int n, Scratch<T>& a, std::complex<T>* values,
+                    std::complex<T>* vectors) {
   const auto size = static_cast<size_t>(n);
   Scratch<T> re(size), im(size), right(size * size);
   T none{};
-  check_lapack(c, b,
-               Lapack<T>::geev(LAPACK_COL_MAJOR, 'N', 'V', n, a.data(), n,
-                               re.data(), im.data(), &none, 1, right.data(), n),
+  const lapack_int info =
+      Lapack<T>::geev(LAPACK_COL_MAJOR, 'N', 'V', n, a.data(), n, re.data(),
+                      im.data(), &none, 1, right.data(), n);
+  for (lapack_int j = 0; j < n; ++j) {
+    values[j] = {re[j], im[j]};
+    // Conjugates stand side by side, as one real and one imaginary part.
+    const T* real = right.data() + int64_t{im[j] < 0 ? j - 1 : j} * n;
+    for (lapack_int i = 0; i < n; ++i) {
+      vectors[int64_t{j} * n + i] = {real[i], im[j] == 0  ? 0
+                                              : im[j] < 0 ? -real[n + i]
+                                                          : real[n + i]};
+    }
+  }
+  return info;
+}
+template <class T>
+lapack_int eigen_of(lapack_int n, Scratch<std::complex<T>>& a,
+                    std::complex<T>* values, std::complex<T>* vectors) {
+  std::complex<T> none{};
+  return Lapack<std::complex<T>>::geev(LAPACK_COL_MAJOR, 'N', 'V', n, a.data(),
+                                       n, values, &none, 1, vectors, n);
+}
+
+template <class T>
+void eig_of(const KernelCall& c, int64_t b, lapack_int n) {
+  using Z = std::complex<Real<T>>;
+  if (not_finite<T, Z, Z>(c, b, true)) return;
+  auto a = copy_of<T>(c.in[0], b, true);
+  const auto size = static_cast<size_t>(n);
+  Scratch<Z> values(size), vectors(size * size);
+  check_lapack(c, b, eigen_of(n, a, values.data(), vectors.data()),
                "without convergence");
   Scratch<lapack_int> order(size);
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](lapack_int i, lapack_int j) {
-    return eigenvalue_before({re[i], im[i]}, {re[j], im[j]});
+    return eigenvalue_before(values[i], values[j]);
   });
   Z *e = row_at<Z>(c.out[0], b), *v = matrix_at<Z>(c.out[1], b);
-  Scratch<Z> one(size), phases(size);
   for (lapack_int k = 0; k < n; ++k) {
-    const lapack_int j = order[k];
-    e[k] = {re[j], im[j]};
-    // Conjugates stand side by side, as one real and one imaginary part.
-    const T* real = right.data() + int64_t{im[j] < 0 ? j - 1 : j} * n;
-    for (lapack_int i = 0; i < n; ++i) {
-      one[i] = {real[i], im[j] == 0  ? 0
-                         : im[j] < 0 ? -real[n + i]
-                                     : real[n + i]};
-    }
-    const Z phase = phase_of(one.data(), n, 1);
+    const Z* one = vectors.data() + int64_t{order[k]} * n;
+    e[k] = values[order[k]];
+    const Z phase = phase_of(one, n, 1);
     for (lapack_int i = 0; i < n; ++i) v[int64_t{i} * n + k] = one[i] * phase;
   }
 }
@@ -233,25 +259,21 @@ void lu(const KernelCall& c) {
   });
 }
 
-void log_determinant(const KernelCall& c) {
-  const MatrixBatch s = batch_of(c.in[0]);
-  if (s.rows == 0) {  // the determinant of an empty matrix is 1
-    reference::with_floating(c.in[0].dtype, [&]<class T>(T) {
-      std::fill_n(c.out[0].as<T>(), s.count, T{1});
-      std::fill_n(c.out[1].as<T>(), s.count, T{});
-    });
+template <class T>
+T sign_of(T x) {
+  if constexpr (is_complex_type<T>) {
+    return x == T{} ? x : x / std::abs(x);
+  } else {
+    return x < 0 ? T{-1} : x > 0 ? T{1} : x;
   }
-  for_each_matrix(c, [&]<class T>(T, int64_t b, lapack_int n) {
-    auto a = copy_of<T>(c.in[0], b);
-    Scratch<lapack_int> pivots(static_cast<size_t>(n));
-    const lapack_int info =
-        Lapack<T>::getrf(LAPACK_ROW_MAJOR, n, n, a.data(), n, pivots.data());
-    if (info < 0) check_lapack(c, b, info, "");
-    T sign = 1, sum = 0;
-    for (lapack_int i = 0; i < n; ++i) {
-      const T pivot = a[static_cast<size_t>(i) * (n + 1)];
-      if (pivots[i] != i + 1) sign = -sign;
-      sign *= pivot == 0 ? T{0} : pivot < 0 ? T{-1} : pivot > 0 ? T{1} : pivot;
+}
+
+void log_determinant(const KernelCall& c) {
+  for_each_elimination(c, [&]<class T>(T, int64_t b, auto& pivots) {
+    T sign = 1;
+    Real<T> sum = 0;
+    for (const T pivot : pivots) {
+      sign *= sign_of(pivot);
       sum += std::log(std::abs(pivot));
     }
     c.out[0].as<T>()[b] = sign;
@@ -262,12 +284,12 @@ void log_determinant(const KernelCall& c) {
 }  // namespace
 
 void add_factor(KernelTable& t) {
-  t.direct("Svd", kFloatingTypes, &svd, "lapack");
-  t.direct("Qr", kFloatingTypes, &qr, "lapack");
-  t.direct("SelfAdjointEigV2", kFloatingTypes, &eigh, "lapack");
-  t.direct("Eig", kFloatingTypes, &eig, "lapack");
-  t.direct("Lu", kFloatingTypes, &lu, "lapack");
-  t.direct("LogMatrixDeterminant", kFloatingTypes, &log_determinant, "lapack");
+  t.direct("Svd", kLapackTypes, &svd, "lapack");
+  t.direct("Qr", kLapackTypes, &qr, "lapack");
+  t.direct("SelfAdjointEigV2", kLapackTypes, &eigh, "lapack");
+  t.direct("Eig", kLapackTypes, &eig, "lapack");
+  t.direct("Lu", kLapackTypes, &lu, "lapack");
+  t.direct("LogMatrixDeterminant", kLapackTypes, &log_determinant, "lapack");
 }
 
 }  // namespace berth::cpu

@@ -4,6 +4,11 @@
 #ifndef BERTH_BACKENDS_CPU_LAPACK_H_
 #define BERTH_BACKENDS_CPU_LAPACK_H_
 
+#include <algorithm>
+#include <complex>
+// LAPACKE's own complex types are C's.
+#define lapack_complex_float std::complex<float>
+#define lapack_complex_double std::complex<double>
 #include <lapacke.h>
 
 #include "backends/reference/loops.h"
@@ -15,32 +20,25 @@ namespace berth::cpu {
 // LAPACK's routines of one element type.
 template <class T>
 struct Lapack;
-template <>
-struct Lapack<float> {
-  static constexpr auto potrf = &LAPACKE_spotrf;
-  static constexpr auto gesv = &LAPACKE_sgesv;
-  static constexpr auto trtrs = &LAPACKE_strtrs;
-  static constexpr auto getrf = &LAPACKE_sgetrf;
-  static constexpr auto getri = &LAPACKE_sgetri;
-  static constexpr auto gesdd = &LAPACKE_sgesdd;
-  static constexpr auto geqrf = &LAPACKE_sgeqrf;
-  static constexpr auto orgqr = &LAPACKE_sorgqr;
-  static constexpr auto syevd = &LAPACKE_ssyevd;
-  static constexpr auto geev = &LAPACKE_sgeev;
-};
-template <>
-struct Lapack<double> {
-  static constexpr auto potrf = &LAPACKE_dpotrf;
-  static constexpr auto gesv = &LAPACKE_dgesv;
-  static constexpr auto trtrs = &LAPACKE_dtrtrs;
-  static constexpr auto getrf = &LAPACKE_dgetrf;
-  static constexpr auto getri = &LAPACKE_dgetri;
-  static constexpr auto gesdd = &LAPACKE_dgesdd;
-  static constexpr auto geqrf = &LAPACKE_dgeqrf;
-  static constexpr auto orgqr = &LAPACKE_dorgqr;
-  static constexpr auto syevd = &LAPACKE_dsyevd;
-  static constexpr auto geev = &LAPACKE_dgeev;
-};
+#define BERTH_LAPACK(type, p, orthogonal, symmetric)             \
+  template <>                                                    \
+  struct Lapack<type> {                                          \
+    static constexpr auto potrf = &LAPACKE_##p##potrf;           \
+    static constexpr auto gesv = &LAPACKE_##p##gesv;             \
+    static constexpr auto trtrs = &LAPACKE_##p##trtrs;           \
+    static constexpr auto getrf = &LAPACKE_##p##getrf;           \
+    static constexpr auto getri = &LAPACKE_##p##getri;           \
+    static constexpr auto gesdd = &LAPACKE_##p##gesdd;           \
+    static constexpr auto geqrf = &LAPACKE_##p##geqrf;           \
+    static constexpr auto orgqr = &LAPACKE_##p##orthogonal##gqr; \
+    static constexpr auto syevd = &LAPACKE_##p##symmetric##evd;  \
+    static constexpr auto geev = &LAPACKE_##p##geev;             \
+  }
+BERTH_LAPACK(float, s, or, sy);
+BERTH_LAPACK(double, d, or, sy);
+BERTH_LAPACK(std::complex<float>, c, un, he);
+BERTH_LAPACK(std::complex<double>, z, un, he);
+#undef BERTH_LAPACK
 
 // One thread for whichever BLAS is loaded, and no checks for NaN.
 void set_up_lapack();
@@ -62,13 +60,34 @@ inline MatrixBatch batch_of(const View& v) {
           static_cast<lapack_int>(v.dim(rank - 1))};
 }
 
+template <class T>
+using Real = decltype(std::abs(T{}));
+
+// The types of the ops here.
+inline constexpr DTypeSet kLapackTypes = kFloatingTypes | kComplexTypes;
+
+// Calls fn(T{}) with the C++ type of `dtype`, one of these.
+template <class Fn>
+void with_lapack(DType dtype, Fn&& fn) {
+  if (dtype == complex64) return fn(std::complex<float>{});
+  reference::with_inexact(dtype, fn);
+}
+
+// Conjugates n elements at x.
+template <class T>
+void conjugate(T* x, int64_t n) {
+  if constexpr (is_complex_type<T>) {
+    std::transform(x, x + n, x, [](T v) { return std::conj(v); });
+  }
+}
+
 // Calls fn(T{}, b, n) for each matrix [n, n] of the batch that is not empty.
 template <class Fn>
 void for_each_matrix(const KernelCall& c, Fn&& fn) {
   set_up_lapack();
   const MatrixBatch s = batch_of(c.in[0]);
   if (s.rows == 0) return;
-  reference::with_floating(c.in[0].dtype, [&](auto type) {
+  with_lapack(c.in[0].dtype, [&](auto type) {
     for (int64_t b = 0; b < s.count; ++b) fn(type, b, s.rows);
   });
 }
@@ -86,6 +105,42 @@ reference::Scratch<T> copy_of(const View& v, int64_t b,
     }
   }
   return m;
+}
+
+// Matrix `b` of input 0, transposed and conjugated where the op's "adjoint" is
+// set.
+template <class T>
+reference::Scratch<T> operand_of(const KernelCall& c, int64_t b) {
+  const bool adjoint = c.attr<bool>("adjoint");
+  auto m = copy_of<T>(c.in[0], b, adjoint);
+  if (adjoint) conjugate(m.data(), static_cast<int64_t>(m.size()));
+  return m;
+}
+
+// Calls fn(T{}, b, pivots) for each matrix of the batch: numbers whose product
+// is its determinant; none of an empty one.
+template <class Fn>
+void for_each_elimination(const KernelCall& c, Fn&& fn) {
+  set_up_lapack();
+  const MatrixBatch s = batch_of(c.in[0]);
+  const lapack_int n = s.rows;
+  with_lapack(c.in[0].dtype, [&]<class T>(T type) {
+    for (int64_t b = 0; b < s.count; ++b) {
+      auto a = copy_of<T>(c.in[0], b);
+      reference::Scratch<lapack_int> rows(static_cast<size_t>(n));
+      const lapack_int info = n == 0
+                                  ? 0
+                                  : Lapack<T>::getrf(LAPACK_ROW_MAJOR, n, n,
+                                                     a.data(), n, rows.data());
+      if (info < 0) check_lapack(c, b, info, "");
+      reference::Scratch<T> pivots(rows.size());
+      for (lapack_int i = 0; i < n; ++i) {
+        const T pivot = a[static_cast<size_t>(i) * (n + 1)];
+        pivots[i] = rows[i] == i + 1 ? pivot : -pivot;
+      }
+      fn(type, b, pivots);
+    }
+  });
 }
 
 }  // namespace berth::cpu

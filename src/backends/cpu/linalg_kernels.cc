@@ -27,7 +27,7 @@ void solve(const KernelCall& c) {
     T* y = c.out[0].as<T>() + b * right.size();
     std::copy_n(c.in[1].as<T>() + b * right.size(), right.size(), y);
     if (right.columns == 0) return;
-    auto a = copy_of<T>(c.in[0], b, c.attr<bool>("adjoint"));
+    auto a = operand_of<T>(c, b);
     reference::Scratch<lapack_int> pivots(static_cast<size_t>(n));
     check_lapack(c, b,
                  Lapack<T>::gesv(LAPACK_ROW_MAJOR, n, right.columns, a.data(),
@@ -39,7 +39,7 @@ void solve(const KernelCall& c) {
 void triangular_solve(const KernelCall& c) {
   const MatrixBatch right = batch_of(c.in[1]);
   const char triangle = c.attr<bool>("lower") ? 'L' : 'U';
-  const char form = c.attr<bool>("adjoint") ? 'T' : 'N';
+  const char form = c.attr<bool>("adjoint") ? 'C' : 'N';
   for_each_matrix(c, [&]<class T>(T, int64_t b, lapack_int n) {
     T* y = c.out[0].as<T>() + b * right.size();
     std::copy_n(c.in[1].as<T>() + b * right.size(), right.size(), y);
@@ -54,7 +54,7 @@ void triangular_solve(const KernelCall& c) {
 
 void inverse(const KernelCall& c) {
   for_each_matrix(c, [&]<class T>(T, int64_t b, lapack_int n) {
-    auto a = copy_of<T>(c.in[0], b, c.attr<bool>("adjoint"));
+    auto a = operand_of<T>(c, b);
     reference::Scratch<lapack_int> pivots(static_cast<size_t>(n));
     check_lapack(
         c, b,
@@ -68,23 +68,9 @@ void inverse(const KernelCall& c) {
 }
 
 void determinant(const KernelCall& c) {
-  const MatrixBatch s = batch_of(c.in[0]);
-  if (s.rows == 0) {  // the determinant of an empty matrix is 1
-    reference::with_floating(c.in[0].dtype, [&]<class T>(T) {
-      std::fill_n(c.out[0].as<T>(), s.count, T{1});
-    });
-  }
-  for_each_matrix(c, [&]<class T>(T, int64_t b, lapack_int n) {
-    auto a = copy_of<T>(c.in[0], b);
-    reference::Scratch<lapack_int> pivots(static_cast<size_t>(n));
-    const lapack_int info =
-        Lapack<T>::getrf(LAPACK_ROW_MAJOR, n, n, a.data(), n, pivots.data());
-    if (info < 0) check_lapack(c, b, info, "");
+  for_each_elimination(c, [&]<class T>(T, int64_t b, auto& pivots) {
     T det = 1;
-    for (int64_t i = 0; i < n; ++i) {
-      const T on_diagonal = a[static_cast<size_t>(i * n + i)];
-      det *= pivots[i] == i + 1 ? on_diagonal : -on_diagonal;
-    }
+    for (const T pivot : pivots) det *= pivot;
     c.out[0].as<T>()[b] = det;
   });
 }
@@ -92,12 +78,11 @@ void determinant(const KernelCall& c) {
 }  // namespace
 
 void add_linalg(KernelTable& t) {
-  t.direct("Cholesky", kFloatingTypes, &cholesky, "lapack");
-  t.direct("MatrixSolve", kFloatingTypes, &solve, "lapack");
-  t.direct("MatrixTriangularSolve", kFloatingTypes, &triangular_solve,
-           "lapack");
-  t.direct("MatrixInverse", kFloatingTypes, &inverse, "lapack");
-  t.direct("MatrixDeterminant", kFloatingTypes, &determinant, "lapack");
+  t.direct("Cholesky", kLapackTypes, &cholesky, "lapack");
+  t.direct("MatrixSolve", kLapackTypes, &solve, "lapack");
+  t.direct("MatrixTriangularSolve", kLapackTypes, &triangular_solve, "lapack");
+  t.direct("MatrixInverse", kLapackTypes, &inverse, "lapack");
+  t.direct("MatrixDeterminant", kLapackTypes, &determinant, "lapack");
 }
 
 }  // namespace berth::cpu

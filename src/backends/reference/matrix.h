@@ -20,24 +20,25 @@ inline Matrices batch_of(const View& v) {
   return {product_of(*v.shape, 0, rank - 2), v.dim(rank - 2), v.dim(rank - 1)};
 }
 
-template <class T>
-Matrix load(const View& v, int64_t b, bool transposed = false) {
+// In numbers of type N, which has room for T.
+template <class T, class N = double>
+Scratch<N> load(const View& v, int64_t b, bool transposed = false) {
   const Matrices s = batch_of(v);
   const T* x = v.as<T>() + b * s.size();
-  Matrix m(static_cast<size_t>(s.size()));
+  Scratch<N> m(static_cast<size_t>(s.size()));
   for (int64_t i = 0; i < s.rows; ++i) {
     for (int64_t j = 0; j < s.columns; ++j) {
       m[transposed ? j * s.rows + i : i * s.columns + j] =
-          static_cast<double>(x[i * s.columns + j]);
+          convert_element<N>(x[i * s.columns + j]);
     }
   }
   return m;
 }
 
-template <class T>
-void store(const View& v, int64_t b, const Matrix& m) {
+template <class T, class N>
+void store(const View& v, int64_t b, const Scratch<N>& m) {
   T* y = v.as<T>() + b * static_cast<int64_t>(m.size());
-  for (size_t i = 0; i < m.size(); ++i) y[i] = static_cast<T>(m[i]);
+  for (size_t i = 0; i < m.size(); ++i) y[i] = convert_element<T>(m[i]);
 }
 
 // Calls fn(T{}, b) for each matrix of the batch.

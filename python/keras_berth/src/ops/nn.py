@@ -136,9 +136,16 @@ def one_hot(x, num_classes, axis=-1, dtype=None, sparse=False):
 
 
 def multi_hot(x, num_classes, axis=-1, dtype=None, sparse=False):
-    x = _ids(x)
-    codes = one_hot(x, num_classes, axis=axis, dtype="int32")
-    out = cast(tf.reduce_max(codes, 1 if len(x.shape) > 1 else 0), standardize_dtype(dtype))
+    x, kind = _ids(x), standardize_dtype(dtype)
+    if len(x.shape) == 2 and axis in (-1, 2) and x.shape.is_fully_defined():  # without the codes of each number
+        rows, n = x.shape[0], int(num_classes)
+        places = tf.cast(x, "int64") + tf.range(rows, dtype="int64")[:, None] * n
+        places = tf.where((x >= 0) & (x < n), places, -tf.ones_like(places))
+        found = tf.math.unsorted_segment_sum(tf.ones_like(x), places, rows * n)
+        out = cast(tf.reshape(found > 0, [rows, n]), kind)
+    else:
+        codes = one_hot(x, num_classes, axis=axis, dtype="int32")
+        out = cast(tf.reduce_max(codes, 1 if len(x.shape) > 1 else 0), kind)
     return from_dense(out) if sparse else out
 
 
