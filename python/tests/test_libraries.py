@@ -107,7 +107,7 @@ def test_a_subclass_of_variables_may_be_no_variable():
 
 def test_variables_take_every_argument_of_tensorflow():
     v = tf.Variable([1.0, 2.0], True, True, None, "v", None, tf.float32, shape=[None])
-    assert v.name == "v:0" and v.dtype == tf.float32 and tf.Variable(1.0, shape=tf.TensorShape(None)).shape == []
+    assert v.name == "v:0" and v.dtype == tf.float32 and tf.Variable(1.0, shape=tf.TensorShape(None)).shape.rank is None
     with pytest.raises(ValueError, match=r"the initial value has the shape \(2,\)"):
         tf.Variable([1.0, 2.0], shape=[3])
 
