@@ -42,8 +42,10 @@ DType.as_datatype_enum = property(lambda self: next(n for n, d in _OTHER_NAMES.i
 
 def _limit(self, which):
     if self.is_floating:
-        import ml_dtypes
-        info = (ml_dtypes if self.name == "bfloat16" else _np).finfo(self.as_numpy_dtype)
+        if self.name == "bfloat16":
+            import ml_dtypes
+            return getattr(ml_dtypes.finfo(self.as_numpy_dtype), which)
+        info = _np.finfo(self.as_numpy_dtype)
     else:
         info = _np.iinfo(self.as_numpy_dtype)
     return getattr(info, which)

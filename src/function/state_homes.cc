@@ -85,6 +85,7 @@ void replace_handles(Graph& graph, const HandleMap& to) {
 }
 
 StateHomes::StateHomes(const Graph& graph, Device& device) : device_(device) {
+  if (&device == &DeviceManager::get().host()) return;
   Uses uses(graph);
   std::map<size_t, Group> groups;
   std::map<size_t, bool> stays;
