@@ -33,7 +33,7 @@ TEST(Messages, NameTheFileWithoutItsFolders) {
       [&] { (void)words.to_vector<float>(); },
       [&] { (void)pair.to_vector<std::string>(); },
       [&] { (void)Tensor().to_vector<float>(); },
-      [&] { Variable v(words); },
+      [&] { Variable v(pair, {.shape = Shape{3}}); },
       [&] { (void)image::random_crop(Tensor(), {2}); },
       [&] {
         (void)image::resize(pair, {2, 2});
