@@ -50,7 +50,7 @@ void report(const Args& args) {
                              : "MatMul",
           .site = {"train.py", 10 + op},
           .begin_us = begin,
-          .end_us = begin + 5 + (k * 7919) % 50 / 10.0,
+          .end_us = begin + 5 + (int64_t{k} * 7919) % 50 / 10.0,
           .bytes = 4096,
           .flops = 1e6,
           .predicted_us = 7,
