@@ -111,16 +111,6 @@ StateHomes::StateHomes(const Graph& graph, Device& device) : device_(device) {
   std::stable_sort(
       groups_.begin(), groups_.end(),
       [&](const Group& a, const Group& b) { return sent(a) < sent(b); });
-  for (const Group& g : groups_) place(g);
-}
-
-void StateHomes::place(const Group& group) {
-  Device& on = group.on_host ? DeviceManager::get().host() : device_;
-  for (const Tensor& handle : group.handles) {
-    const VariableState& v = variable_state(handle);
-    const Tensor mine = make_unbacked_variable(on, v.name, v.dtype, v.shape);
-    stand_in_[handle.impl()] = mine;
-  }
 }
 
 bool StateHomes::let_go(int64_t bytes) {
@@ -130,7 +120,6 @@ bool StateHomes::let_go(int64_t bytes) {
     if (g.on_host) continue;
     g.on_host = any = true;
     bytes -= g.bytes - g.read_bytes;
-    place(g);
   }
   if (any || groups_.empty()) return any;
   return !std::exchange(streams_, true);
@@ -142,7 +131,16 @@ int64_t StateHomes::bytes_on_host() const {
   return bytes;
 }
 
-Graph StateHomes::planned(const Graph& graph) const {
+Graph StateHomes::planned(const Graph& graph) {
+  stand_in_.clear();
+  for (const Group& g : groups_) {
+    Device& on = g.on_host ? DeviceManager::get().host() : device_;
+    for (const Tensor& handle : g.handles) {
+      const VariableState& v = variable_state(handle);
+      stand_in_[handle.impl()] =
+          make_unbacked_variable(on, v.name, v.dtype, v.shape);
+    }
+  }
   Graph g = graph;
   replace_handles(g, stand_in_);
   return g;

@@ -41,7 +41,7 @@ class StateHomes {
   bool streams() const { return streams_; }
 
   // The graph with stand-ins where the variables will be, and back.
-  Graph planned(const Graph& graph) const;
+  Graph planned(const Graph& graph);
   void restore(Graph& graph) const;
   // Moves all of them to the host for now, so that they leave no holes. False:
   // they have left before, or there are none.
@@ -56,7 +56,6 @@ class StateHomes {
     int64_t read_bytes = 0;  // which a step has on the device all the same
     bool on_host = false;
   };
-  void place(const Group& group);
   static void move_to(const Group& g, Device& to);
 
   Device& device_;
